@@ -1,0 +1,1 @@
+"""Receive spans, store them in ClickHouse, assemble requests."""

@@ -1,0 +1,1 @@
+"""The store: connection, schema, migrations, the embedded engine."""

@@ -1,0 +1,1 @@
+"""The OTLP receivers: gRPC and HTTP."""

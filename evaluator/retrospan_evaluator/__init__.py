@@ -1,0 +1,1 @@
+"""Score, replay and diagnose recorded requests."""

@@ -1,0 +1,1 @@
+"""A help desk with fourteen passages and thirteen questions."""

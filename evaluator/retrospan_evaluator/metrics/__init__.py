@@ -1,0 +1,1 @@
+"""What a score is and how each is computed."""

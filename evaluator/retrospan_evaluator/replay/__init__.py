@@ -1,0 +1,1 @@
+"""Run a recorded request again under other settings."""

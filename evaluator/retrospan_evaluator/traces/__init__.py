@@ -1,0 +1,1 @@
+"""The read side: recorded requests from the store."""

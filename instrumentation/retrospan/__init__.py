@@ -1,0 +1,1 @@
+"""Record what a retrieval-augmented system retrieved, kept and dropped."""
