@@ -1,0 +1,82 @@
+"""Bring a store's tables to this version's schema: numbered .sql files, applied in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from retrospan_collector.errors import SchemaTooNew
+
+if TYPE_CHECKING:
+    from retrospan_collector.clickhouse.connection import Store
+
+_VERSION_TABLE = """
+CREATE TABLE IF NOT EXISTS schema_version
+(
+    Version UInt32,
+    Name String,
+    AppliedAt DateTime64(3, 'UTC') DEFAULT now64(3)
+)
+ENGINE = ReplacingMergeTree(AppliedAt)
+ORDER BY Version
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered file of statements; each must do no harm when it is run again."""
+
+    version: int
+    name: str
+    statements: tuple[str, ...]
+
+
+def migrations() -> list[Migration]:
+    """Every migration this version knows, oldest first."""
+    folder = resources.files("retrospan_collector.clickhouse") / "schema"
+    found = []
+    for file in folder.iterdir():
+        number, _, rest = file.name.partition("_")
+        if number.isdigit() and rest.endswith(".sql"):
+            text = file.read_text(encoding="utf-8")
+            found.append(Migration(int(number), file.name, split_statements(text)))
+    return sorted(found, key=lambda migration: migration.version)
+
+
+def split_statements(text: str) -> tuple[str, ...]:
+    """The statements of a file: each ends with a semicolon at the end of a line."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("--")]
+    pieces = "\n".join(lines).split(";\n")
+    return tuple(piece.strip().removesuffix(";") for piece in pieces if piece.strip(" \n;"))
+
+
+def schema_version(store: Store) -> int:
+    """The number of the newest migration a store has seen; 0 for an empty one."""
+    if not store.query("EXISTS TABLE schema_version")[0]["result"]:
+        return 0
+    return int(store.query("SELECT max(Version) AS version FROM schema_version")[0]["version"])
+
+
+def migrate(store: Store) -> int:
+    """Apply what is missing and return the version reached; SchemaTooNew if it is ahead of us."""
+    known = migrations()
+    newest = known[-1].version
+    present = schema_version(store)
+    if present > newest:
+        raise SchemaTooNew(
+            f"expected a store of schema {newest} or older and {store.address} has {present}: "
+            "use the newer retrospan that made it"
+        )
+    if present == 0:
+        store.command(_VERSION_TABLE)
+    for migration in known:
+        if migration.version > present:
+            for statement in migration.statements:
+                store.command(statement)
+            store.command(
+                "INSERT INTO schema_version (Version, Name) "
+                "VALUES ({version:UInt32}, {name:String})",
+                {"version": migration.version, "name": migration.name},
+            )
+    return newest
