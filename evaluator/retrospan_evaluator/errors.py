@@ -35,7 +35,7 @@ class MalformedCase(UsageError):
         self.line = line
         self.field = field
         place = f"{path}, line {line}" + (f", field {field}" if field else "")
-        super().__init__(f"{place}: {problem}; {remedy}.")
+        super().__init__(f"{place}: {problem}; {remedy}")
 
 
 class SystemNotImportable(UsageError):

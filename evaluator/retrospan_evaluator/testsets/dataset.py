@@ -49,7 +49,7 @@ def load_dataset(path: Path | str) -> Dataset:
         first_line[case.id] = number
         cases.append(case)
     if not cases:
-        raise UsageError(f"{file} holds no case; write one JSON object a line.")
+        raise UsageError(f"{file} holds no case; write one JSON object a line")
     return Dataset(path=file, version=dataset_version(cases), cases=tuple(cases))
 
 
@@ -68,8 +68,8 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise UsageError(
-            f"The dataset {file} cannot be read ({reason}); "
-            "give the path of a file with one JSON case a line."
+            f"the dataset {file} cannot be read ({reason}); "
+            "give the path of a file with one JSON case a line"
         ) from error
     # Only "\n" ends a line: text may hold other line separators unescaped.
     for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
