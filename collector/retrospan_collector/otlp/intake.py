@@ -1,0 +1,55 @@
+"""One way in for both transports: inspect, spool, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+
+from retrospan_collector.otlp.in_flight import BytesInFlight
+from retrospan_collector.otlp.inspection import Inspected, inspect
+from retrospan_collector.otlp.refusals import NotStored, Refusal
+from retrospan_collector.otlp.tally import Tally
+from retrospan_collector.spool import SegmentWriter, SpoolClosed
+
+_LARGE_BYTES = 4 * 2**20
+"""A decoded request is several times its size, so those above this are decoded one at a time."""
+
+
+class TraceIntake:
+    """Takes trace export requests into the spool."""
+
+    def __init__(self, writer: SegmentWriter, in_flight: BytesInFlight, tally: Tally) -> None:
+        self.in_flight = in_flight
+        self._writer = writer
+        self._tally = tally
+        self._one_large = threading.Lock()
+
+    @property
+    def ready(self) -> bool:
+        """Whether a request sent now would be stored."""
+        return self._writer.alive
+
+    async def take(self, payload: bytes) -> bytes:
+        """The serialized response, once every accepted span is on the disk.
+
+        Raises a Refusal when the request as a whole is not taken.
+        """
+        inspected = await asyncio.to_thread(self._inspect, payload)
+        if inspected.payload:
+            try:
+                await asyncio.wrap_future(self._writer.submit("traces", inspected.payload))
+            except (OSError, SpoolClosed) as error:
+                raise NotStored(f"the request could not be stored: {error}") from error
+        self._tally.add(inspected.rejected + inspected.mended)
+        return inspected.response()
+
+    def refused(self, refusal: Refusal) -> None:
+        """Count a request that was not taken."""
+        self._tally.add(Counter({f"requests refused ({type(refusal).__name__}): {refusal}": 1}))
+
+    def _inspect(self, payload: bytes) -> Inspected:
+        if len(payload) <= _LARGE_BYTES:
+            return inspect(payload)
+        with self._one_large:
+            return inspect(payload)

@@ -1,0 +1,138 @@
+"""The receiving half of the service: both servers over one spool, without the engine.
+
+It shares nothing with the store's owner but the spool directory, so it goes on acknowledging
+while a query takes the engine down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from retrospan_collector.errors import StoreInUse
+from retrospan_collector.otlp.grpc_server import start_grpc_server
+from retrospan_collector.otlp.http_server import serve_http
+from retrospan_collector.otlp.in_flight import BytesInFlight
+from retrospan_collector.otlp.intake import TraceIntake
+from retrospan_collector.otlp.tally import Tally
+from retrospan_collector.ports import LOOPBACK, listen
+from retrospan_collector.spool import SegmentWriter, SpoolDirectory
+from retrospan_collector.spool_recovery import Recovery, recover
+
+_GRACE_S = 5.0
+"""For calls that have begun when the receiver stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverPorts:
+    """Where a running receiver listens, on the loopback address."""
+
+    grpc: int
+    http: int
+
+
+class Receiver:
+    """Both OTLP servers over one spool, from entering to leaving.
+
+    Entering takes the spool, recovers what a dead receiver left in it and binds the ports;
+    leaving answers what has begun, seals every segment and lets the spool go.
+    """
+
+    def __init__(self, spool: SpoolDirectory, *, grpc_port: int = 0, http_port: int = 0) -> None:
+        self._spool = spool
+        self._asked = ReceiverPorts(grpc_port, http_port)
+        self.recovered = Recovery()
+        """What entering found left open."""
+
+    @property
+    def ports(self) -> ReceiverPorts:
+        """Where it listens, once entered."""
+        return self._ports
+
+    def __enter__(self) -> Self:
+        self._lock = SpoolLock(self._spool)
+        try:
+            self.recovered = recover(self._spool)
+            # grpcio can only bind by itself and does not say why it could not: ask first.
+            listen("otlp-grpc", self._asked.grpc).close()
+            self._http_socket = listen("otlp-http", self._asked.http)
+            self._writer = SegmentWriter(self._spool)
+            try:
+                self._start()
+            except BaseException:
+                self._writer.close()
+                raise
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._writer.close()
+        self._lock.release()
+
+    def _start(self) -> None:
+        started: Future[ReceiverPorts] = Future()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve(started)), name="receiver", daemon=True
+        )
+        self._thread.start()
+        self._ports = started.result()
+
+    async def _serve(self, started: Future[ReceiverPorts]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        http_port = self._http_socket.getsockname()[1]
+        intake = TraceIntake(self._writer, BytesInFlight(), Tally())
+        try:
+            grpc_server, grpc_port = await start_grpc_server(intake, LOOPBACK, self._asked.grpc)
+        except BaseException as error:
+            self._http_socket.close()
+            started.set_exception(error)
+            return
+        http = asyncio.create_task(serve_http(intake, self._http_socket, self._stop.wait))
+        started.set_result(ReceiverPorts(grpc_port, http_port))
+        await self._stop.wait()
+        await asyncio.gather(grpc_server.stop(_GRACE_S), http)
+
+
+class SpoolLock:
+    """The right to write to a spool: one receiver at a time, however it was started."""
+
+    def __init__(self, spool: SpoolDirectory) -> None:
+        """Take the lock; StoreInUse names the process that has it."""
+        path = spool.path / "receiver.lock"
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._descriptor)
+            raise StoreInUse(_in_use(spool.path, path)) from error
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        """Let the next receiver have the spool."""
+        os.close(self._descriptor)
+
+
+def _in_use(spool: Path, lock: Path) -> str:
+    holder = lock.read_text(encoding="ascii") or "that is just starting"
+    return (
+        f"the spool {spool} is in use by process {holder}: a service already runs for this store, "
+        "and every command uses it; stop it to start another"
+    )
