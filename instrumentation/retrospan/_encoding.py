@@ -1,0 +1,132 @@
+"""Turn whatever a host hands us into text and JSON that survive the wire.
+
+Everything here is total: any Python value gives a result, because a value that cannot be
+written must cost its own place in the record and nothing else.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Mapping, Set
+from enum import Enum
+from typing import Final
+
+MAX_DEPTH: Final = 32
+"""Containers nested deeper than this are replaced by a mark."""
+
+MAX_NODES: Final = 50_000
+"""A value with more parts than this has the rest replaced by a mark: the host must not wait."""
+
+Json = dict[str, object] | list[object] | str | int | float | bool | None
+"""What `json.dumps` writes without asking: string keys, finite numbers, valid Unicode."""
+
+
+def clean_text(value: object) -> str:
+    """Return valid Unicode for any value: half a character becomes U+FFFD, bytes are decoded.
+
+    A lone surrogate cannot be written as UTF-8; in a span's name or status it would cost the
+    exporter the whole batch. A surrogate *pair* is the character it stands for.
+    """
+    try:
+        if isinstance(value, bytes | bytearray | memoryview):
+            return bytes(value).decode("utf-8", "replace")
+        text = str.__str__(value) if isinstance(value, str) else str.__str__(str(value))
+    except Exception:  # a host's __str__ may raise anything
+        return f"<unprintable {type(value).__name__}>"
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def plain(value: object) -> Json:
+    """Return the value as JSON types: string keys, finite numbers, everything else as text."""
+    return _Plainer().convert(value, 0)
+
+
+def to_json(value: object) -> str:
+    """Return the value as JSON text that keeps non-Latin scripts readable."""
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
+def canonical_json(value: object) -> str:
+    """Return the one JSON text of a value: sorted keys, no spaces.
+
+    It is stable through a round trip: parsing the text and asking again gives the same text.
+    """
+    return json.dumps(plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+class _Plainer:
+    """One conversion: it remembers the containers it is inside of and how much it has written."""
+
+    __slots__ = ("_left", "_path")
+
+    def __init__(self) -> None:
+        self._left = MAX_NODES
+        self._path: set[int] = set()
+
+    def convert(self, value: object, depth: int) -> Json:
+        self._left -= 1
+        if self._left < 0:
+            return "<left out: too many parts>"
+        try:
+            scalar = _scalar(value)
+            if scalar is not _NOT_A_SCALAR:
+                return scalar  # type: ignore[return-value]  # the sentinel is excluded above
+            return self._container(value, depth)
+        except Exception:  # a host's object may raise from any of its methods
+            return f"<unreadable {type(value).__name__}>"
+
+    def _container(self, value: object, depth: int) -> Json:
+        if depth >= MAX_DEPTH:
+            return "<left out: nested too deep>"
+        if id(value) in self._path:
+            return "<left out: contains itself>"
+        self._path.add(id(value))
+        try:
+            return self._open(value, depth + 1)
+        finally:
+            self._path.discard(id(value))
+
+    def _open(self, value: object, depth: int) -> Json:
+        if isinstance(value, Mapping):
+            return {clean_text(key): self.convert(item, depth) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return self._list(value, depth)
+        if isinstance(value, Set):
+            # A set has no order of its own, and Python's differs from one process to the next.
+            return sorted(self._list(value, depth), key=lambda item: json.dumps(item))
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            names = [field.name for field in dataclasses.fields(value)]
+            return {name: self.convert(getattr(value, name), depth) for name in names}
+        for method in ("tolist", "model_dump"):  # numpy scalars and arrays; pydantic models
+            unfold = getattr(value, method, None)
+            if callable(unfold):
+                return self.convert(unfold(), depth)
+        return clean_text(value)
+
+    def _list(self, items: Iterable[object], depth: int) -> list[object]:
+        return [self.convert(item, depth) for item in items]
+
+
+_NOT_A_SCALAR: Final = object()
+
+
+def _scalar(value: object) -> object:
+    """Return a JSON scalar for what is one, else `_NOT_A_SCALAR`."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Enum):
+        return _scalar(value.value)
+    if isinstance(value, str | bytes | bytearray):
+        return clean_text(value)
+    if isinstance(value, int):
+        # Beyond 4300 digits Python refuses to print an integer, and so would json.dumps.
+        return int(value) if value.bit_length() <= 4096 else clean_text(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return _NOT_A_SCALAR

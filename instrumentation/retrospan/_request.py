@@ -1,0 +1,256 @@
+"""One request through a system: retrieve, assemble, generate, with a span for each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from opentelemetry.trace import SpanKind, Tracer
+
+from retrospan import attributes
+from retrospan._assembly import Assembly, BudgetRule, DroppedReason, assemble, token_count
+from retrospan._encoding import clean_text, to_json
+from retrospan._guard import guarded
+from retrospan._output import Citation, answer_of, citations_of
+from retrospan._passages import Passage, Retrieval, identity
+from retrospan._record import (
+    Attributes,
+    assembly_attributes,
+    generation_attributes,
+    request_attributes,
+    rerank_attributes,
+    retrieval_attributes,
+)
+from retrospan._run_scope import current_run
+from retrospan._settings import SystemSettings
+from retrospan._steps import Step
+from retrospan._tracing import tracer_for
+
+
+class RagSystem(Protocol):
+    """What a decorated class must have; `count_tokens` and `rerank` may come on top."""
+
+    def retrieve(self, input: Any, depth: int, /) -> Retrieval:
+        """Return the candidates for an input, best first."""
+
+    def generate(self, input: Any, context: tuple[Passage, ...], /) -> object:
+        """Return the answer as a string, or a mapping that holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one request gave."""
+
+    output: object
+    """What `generate` returned, untouched."""
+
+    answer: str | None
+    """The answer in it; None when it holds none."""
+
+    citations: tuple[Citation, ...]
+    """The citations in it, as given; empty when it holds none."""
+
+    assembly: Assembly
+    """What entered the prompt, and what did not."""
+
+
+class TokenCounter:
+    """Asks a system's `count_tokens` once for a passage, however often the count is needed."""
+
+    __slots__ = ("_count", "_counts")
+
+    def __init__(self, count: Callable[[Passage], int]) -> None:
+        self._count = count
+        # By identity: a passage with metadata has no hash, and each lives as long as the request.
+        self._counts: dict[int, int] = {}
+
+    def __call__(self, passage: Passage) -> int:
+        known = self._counts.get(id(passage))
+        if known is None:
+            known = self._counts[id(passage)] = self._count(passage)
+        return known
+
+    def or_unknown(self, passage: Passage) -> int:
+        """Return the count, or -1 when counting fails and nothing but the record needs it."""
+        with guarded("count a passage's tokens"):
+            return self(passage)
+        return -1
+
+
+class Request:
+    """The steps of one request; each opens its span under the request's."""
+
+    __slots__ = ("_counter", "_input", "_settings", "_system", "_tracer")
+
+    def __init__(
+        self, system: RagSystem, settings: SystemSettings, input: object, tracer: Tracer | None
+    ) -> None:
+        self._system = system
+        self._settings = settings
+        self._input = input
+        self._tracer = tracer
+        count = getattr(system, "count_tokens", None) if settings.has_token_counter else None
+        self._counter = None if count is None else TokenCounter(count)
+
+    def retrieve(self) -> Sequence[Passage]:
+        """Return the candidates in the order assembly takes them: reranked, if the system does."""
+        settings = self._settings
+        known = {attributes.OPERATION_NAME: "retrieval"}
+        step = Step(
+            self._tracer,
+            attributes.Stage.RETRIEVE,
+            "retrieval",
+            kind=SpanKind.CLIENT,
+            known=known,
+        )
+        with step:
+            retrieval = self._system.retrieve(self._input, settings.depth)
+            step.stop_clock()
+            if not isinstance(retrieval, Retrieval):
+                raise TypeError(
+                    f"retrieve: {settings.name} must return a retrospan.Retrieval; it returned"
+                    f" {type(retrieval).__qualname__}"
+                )
+            _check_passages("retrieve", settings.name, retrieval.candidates)
+            step.record(
+                lambda: retrieval_attributes(
+                    retrieval, settings, self._token_counts(retrieval.candidates)
+                )
+            )
+        rerank = getattr(self._system, "rerank", None)
+        return retrieval.candidates if rerank is None else self._rerank(rerank, retrieval)
+
+    def _rerank(
+        self, rerank: Callable[[object, Sequence[Passage]], object], retrieval: Retrieval
+    ) -> Sequence[Passage]:
+        before = retrieval.candidates
+        known = {attributes.OPERATION_NAME: "rerank"}
+        step = Step(self._tracer, attributes.Stage.RERANK, "rerank", known=known)
+        with step:
+            after = rerank(self._input, before)
+            step.stop_clock()
+            if not isinstance(after, list | tuple):
+                raise TypeError(
+                    f"rerank: {self._settings.name} must return a list or tuple of"
+                    f" retrospan.Passage; it returned {type(after).__qualname__}"
+                )
+            _check_passages("rerank", self._settings.name, after)
+            step.record(lambda: rerank_attributes(before, after, self._token_counts(after)))
+        return tuple(after)
+
+    def assemble(
+        self,
+        passages: Sequence[Passage],
+        *,
+        top_k: int | None,
+        token_budget: int | None,
+        rule: BudgetRule,
+        ineligible: Mapping[int, DroppedReason] | None = None,
+    ) -> Assembly:
+        """Return what enters the prompt."""
+        step = Step(self._tracer, attributes.Stage.ASSEMBLE, "assemble", known=self._prompt())
+        with step:
+            assembly = assemble(
+                passages,
+                top_k=top_k,
+                token_budget=token_budget,
+                rule=rule,
+                count_tokens=self._counting(token_budget),
+                ineligible=ineligible,
+            )
+            step.stop_clock()
+            step.record(lambda: assembly_attributes(assembly))
+        return assembly
+
+    def generate(self, assembly: Assembly) -> Outcome:
+        """Return what the system made of the assembled context."""
+        settings = self._settings
+        name = f"generate {clean_text(settings.name)}"
+        step = Step(self._tracer, attributes.Stage.GENERATE, name, known=self._prompt())
+        with step:
+            step.record(
+                lambda: {
+                    attributes.COMPLETED: False,
+                    attributes.CONTEXT_IDENTITY: identity(assembly.context),
+                }
+            )
+            output = self._system.generate(self._input, assembly.context)
+            step.stop_clock()
+            if not isinstance(output, str | Mapping):
+                raise TypeError(
+                    f"generate: {settings.name} must return a string or a mapping; it returned"
+                    f" {type(output).__qualname__}"
+                )
+            answer = answer_of(output, settings.answer_path)
+            citations = citations_of(output, settings.citations_path)
+            step.record(lambda: generation_attributes(answer, citations))
+        return Outcome(output=output, answer=answer, citations=citations or (), assembly=assembly)
+
+    def _counting(self, token_budget: int | None) -> Callable[[Passage], int] | None:
+        """Return how to count: strictly for a budget, else for the record, else not at all."""
+        if self._counter is None or token_budget is not None:
+            return self._counter
+        return None if self._tracer is None else self._counter.or_unknown
+
+    def _token_counts(self, passages: Sequence[Passage]) -> list[int | None]:
+        count = None if self._counter is None else self._counter.or_unknown
+        return [token_count(passage, count) for passage in passages]
+
+    def _prompt(self) -> dict[str, str]:
+        version = self._settings.prompt_version
+        return {} if version is None else {attributes.PROMPT_VERSION: clean_text(version)}
+
+
+def serve(system: RagSystem, settings: SystemSettings, input: object) -> Outcome:
+    """Run one request whole: retrieve, assemble, generate."""
+    with _open_request(settings) as step:
+        step.record(lambda: {attributes.INPUT: to_json(input)})
+        request = Request(system, settings, input, step.recording_tracer)
+        assembly = request.assemble(
+            request.retrieve(),
+            top_k=settings.top_k,
+            token_budget=settings.token_budget,
+            rule=settings.budget_rule,
+        )
+        return request.generate(assembly)
+
+
+def serve_again(
+    system: RagSystem,
+    settings: SystemSettings,
+    input: object,
+    passages: Sequence[Passage],
+    *,
+    top_k: int | None,
+    token_budget: int | None,
+    rule: BudgetRule,
+    ineligible: Mapping[int, DroppedReason] | None,
+) -> Outcome:
+    """Run a request on passages already known: the retriever is not asked."""
+    with _open_request(settings) as step:
+        step.record(lambda: {attributes.INPUT: to_json(input)})
+        request = Request(system, settings, input, step.recording_tracer)
+        _check_passages("replay", settings.name, passages)
+        assembly = request.assemble(
+            passages, top_k=top_k, token_budget=token_budget, rule=rule, ineligible=ineligible
+        )
+        return request.generate(assembly)
+
+
+def _open_request(settings: SystemSettings) -> Step:
+    tracer: Tracer | None = None
+    known: Attributes = {}
+    with guarded("prepare a request's span"):
+        run = current_run()
+        tracer = tracer_for(run)
+        known = request_attributes(settings, run)
+    name = f"invoke_workflow {clean_text(settings.name)}"
+    return Step(tracer, attributes.Stage.REQUEST, name, known=known)
+
+
+def _check_passages(stage: str, name: str, passages: Sequence[object]) -> None:
+    for position, passage in enumerate(passages, start=1):
+        if not isinstance(passage, Passage):
+            raise TypeError(
+                f"{stage}: {name} must give retrospan.Passage objects; at position {position}"
+                f" there is a {type(passage).__qualname__}"
+            )
