@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import resources
+from string import Template
 from typing import TYPE_CHECKING
 
 from retrospan_collector.errors import SchemaTooNew
@@ -45,10 +46,22 @@ def migrations() -> list[Migration]:
 
 
 def split_statements(text: str) -> tuple[str, ...]:
-    """The statements of a file: each ends with a semicolon at the end of a line."""
-    lines = [line for line in text.splitlines() if not line.lstrip().startswith("--")]
-    pieces = "\n".join(lines).split(";\n")
-    return tuple(piece.strip().removesuffix(";") for piece in pieces if piece.strip(" \n;"))
+    """The statements of a file: each ends with a semicolon at the end of a line.
+
+    SQL has no names for types, so a line `-- define NAME = TEXT` gives one to the lines after
+    it, which use it as `${NAME}`.
+    """
+    names: dict[str, str] = {}
+    lines = []
+    for line in text.splitlines():
+        expanded = Template(line).safe_substitute(names)
+        if expanded.startswith("-- define "):
+            name, _, meaning = expanded.removeprefix("-- define ").partition(" = ")
+            names[name] = meaning
+        elif not expanded.lstrip().startswith("--"):
+            lines.append(expanded)
+    pieces = "\n".join([*lines, ""]).split(";\n")
+    return tuple(piece.strip() for piece in pieces if piece.strip())
 
 
 def schema_version(store: Store) -> int:
