@@ -8,6 +8,7 @@ the reason for each that did not.
 from retrospan._assembly import Assembly, BudgetRule, DroppedReason, Placement, assemble
 from retrospan._bound import BoundSystem, bind
 from retrospan._decorators import rag_system
+from retrospan._otlp import configure
 from retrospan._passages import Passage, Retrieval
 from retrospan._request import Outcome
 from retrospan._run_scope import run_scope
@@ -26,6 +27,7 @@ __all__ = [
     "SystemSettings",
     "assemble",
     "bind",
+    "configure",
     "rag_system",
     "run_scope",
 ]

@@ -24,7 +24,17 @@ class Step:
     inside.
     """
 
-    __slots__ = ("_end_ns", "_kind", "_known", "_name", "_span", "_stage", "_token", "_tracer")
+    __slots__ = (
+        "_end_ns",
+        "_kind",
+        "_known",
+        "_name",
+        "_recording",
+        "_span",
+        "_stage",
+        "_token",
+        "_tracer",
+    )
 
     def __init__(
         self,
@@ -52,13 +62,12 @@ class Step:
         self._span: Span = trace.INVALID_SPAN
         self._token: Token[Context] | None = None
         self._end_ns: int | None = None
+        self._recording = False
 
     @property
     def recording_tracer(self) -> Tracer | None:
         """The tracer for the steps inside this one; None when this one is not recorded."""
-        with guarded("ask whether a span records"):
-            return self._tracer if self._span.is_recording() else None
-        return None
+        return self._tracer if self._recording else None
 
     def __enter__(self) -> "Step":
         if self._tracer is None:
@@ -75,17 +84,18 @@ class Step:
             if span.get_span_context() != trace.get_current_span().get_span_context():
                 self._token = context.attach(trace.set_span_in_context(span))
             self._span = span
+            self._recording = span.is_recording()
         return self
 
     def stop_clock(self) -> None:
         """Take the time now as the span's end, so that recording does not count as the step."""
-        if self._span.is_recording():
+        if self._recording:
             self._end_ns = time.time_ns()
 
     def record(self, describe: Callable[[], Attributes]) -> None:
         """Add attributes; `describe` is called only when somebody listens."""
-        with guarded(f"record what {self._name.split(' ')[0]} did"):
-            if self._span.is_recording():
+        if self._recording:
+            with guarded(f"record the {self._stage} step"):
                 self._span.set_attributes(describe())
 
     def __exit__(
