@@ -8,10 +8,11 @@ shell syntax.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.markup import escape
@@ -55,10 +56,16 @@ def markup(text: str) -> str:
     return escape(terminal_cell(text))
 
 
-def json_text(document: object, *, ascii_only: bool = False) -> str:
-    """The document as JSON that says the same and moves no terminal it is printed on."""
-    text = json.dumps(document, ensure_ascii=ascii_only, allow_nan=False)
-    return "".join(_json_char(char) if _is_invisible(char) else char for char in text)
+def json_text(document: object, *, ascii_only: bool = False, indent: int | None = None) -> str:
+    """The document as JSON that says the same and moves no terminal it is printed on.
+
+    A number that is not finite, which JSON cannot say, is null.
+    """
+    text = json.dumps(_finite(document), ensure_ascii=ascii_only, allow_nan=False, indent=indent)
+    # The encoder has escaped every line break of the texts: those that are left are its own.
+    return "".join(
+        _json_char(char) if _is_invisible(char) and char != "\n" else char for char in text
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +98,13 @@ def _is_invisible(char: str) -> bool:
 def _json_char(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+
+
+def _finite(document: object) -> object:
+    if isinstance(document, float):
+        return document if math.isfinite(document) else None
+    if isinstance(document, Mapping):
+        return {key: _finite(value) for key, value in document.items()}
+    if isinstance(document, list | tuple):
+        return [_finite(value) for value in document]
+    return document

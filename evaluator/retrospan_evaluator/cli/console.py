@@ -26,9 +26,11 @@ def output() -> Console:
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on stdout, readable where stdout can show it."""
+    """Print one JSON document on stdout: on one line for a program, indented for a person."""
     encoding = (sys.stdout.encoding or "ascii").lower()
-    print(untrusted.json_text(document, ascii_only=not encoding.startswith("utf")))
+    indent = 2 if sys.stdout.isatty() else None
+    ascii_only = not encoding.startswith("utf")
+    print(untrusted.json_text(document, ascii_only=ascii_only, indent=indent), flush=True)
 
 
 def print_error(sentence: str) -> None:

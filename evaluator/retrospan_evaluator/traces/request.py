@@ -61,6 +61,8 @@ class RecordedStage:
     span_id: str
     kind: str
     name: str
+    error_type: str | None = None
+    """None for a step that ended without an error."""
     ids: tuple[str, ...] = ()
 
 
@@ -81,14 +83,17 @@ class RecordedRequest:
     """The convention the spans were written in."""
     replay_class: str = ""
     """`full`, `text`, `ids` or `none`: how much of a replay the record allows."""
+    retrieval_status: str = ""
+    """`recorded`, `failed`, `not_recorded` or `unreadable`: an empty list is only then an empty
+    result when it was recorded."""
     completeness: tuple[str, ...] = ()
     """What is missing from the record, by name; empty when nothing is known to be."""
     input: object = None
     """The input, parsed from its JSON; the raw text when it is not JSON."""
     question: str | None = None
     answer: str | None = None
-    citations: tuple[str | int, ...] = ()
-    """As the system gave them: ids, or 1-based positions as shown in the prompt."""
+    citations: tuple[str, ...] = ()
+    """As the system gave them, ids or 1-based positions as shown in the prompt; all as text."""
     cited_positions: tuple[int, ...] = ()
     """Positions (in the candidate list) of the passages that were cited."""
     dangling_citations: tuple[str, ...] = ()
@@ -100,7 +105,8 @@ class RecordedRequest:
     """None for live traffic."""
     case_id: str | None = None
     repeat: int | None = None
-    status: str | None = None
+    status: str = "unknown"
+    """`ok` or `error`; `unknown` while the root span is missing."""
     error_type: str | None = None
     settings: RecordedSettings = field(default_factory=RecordedSettings)
     passages: tuple[RecordedPassage, ...] = ()
@@ -131,7 +137,7 @@ class RequestSummary:
     system_name: str | None = None
     run_id: str | None = None
     case_id: str | None = None
-    status: str | None = None
+    status: str = "unknown"
     error_type: str | None = None
     replay_class: str = ""
     question: str | None = None

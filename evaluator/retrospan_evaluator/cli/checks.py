@@ -1,0 +1,190 @@
+"""What `retrospan doctor` looks at: each check says what it found and what to do about it.
+
+No check brings a store, a folder or a process into being.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from retrospan_collector.clickhouse.connection import Store, open_store
+from retrospan_collector.clickhouse.migrations import migrations, schema_version
+from retrospan_collector.clickhouse.ownership import holder_of as owner_of
+from retrospan_collector.clickhouse.ownership import read_note
+from retrospan_collector.errors import CollectorError, InvalidStoreUrl
+from retrospan_collector.ports import holder_of as listener_on
+from retrospan_collector.store_url import EmbeddedStore, StoreUrl, parse_store_url
+from retrospan_evaluator.settings import STORE_VARIABLE
+from retrospan_evaluator.traces.reader import TraceReader
+
+Status = Literal["ok", "note", "problem"]
+
+OTLP_PORTS = {"otlp-grpc": 4317, "otlp-http": 4318}
+_OURS = ("retrospan", "retrospan-collector", "retrospan-evaluator")
+_BESIDE = ("opentelemetry-sdk", "clickhouse-connect", "chdb")
+_SERVE = (
+    "start `retrospan serve` and point the application's exporter at it, or try `retrospan demo`"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    status: Status
+    """`note` is worth reading and hinders nothing; `problem` does."""
+    found: str
+    advice: str | None = None
+    """What to do; None where nothing needs doing."""
+
+
+def checks(url: str, now: datetime) -> Iterator[Check]:
+    """Everything there is to check about an installation and the store at `url`."""
+    yield _versions()
+    try:
+        target = parse_store_url(url)
+    except InvalidStoreUrl as error:
+        yield Check(
+            name="store",
+            status="problem",
+            found=str(error),
+            advice=f"correct --store or {STORE_VARIABLE}",
+        )
+        return
+    yield _owner(target)
+    yield from _ports(url)
+    if isinstance(target, EmbeddedStore):
+        yield _spool(target.spool_path)
+        if not target.engine_path.exists():
+            found = f"{target} holds nothing yet"
+            yield Check(name="store", status="note", found=found, advice=_SERVE)
+            return
+    yield from _stored(url, now)
+
+
+def _versions() -> Check:
+    installed = {name: _version(name) for name in (*_OURS, *_BESIDE)}
+    listed = ", ".join(f"{name} {version or 'missing'}" for name, version in installed.items())
+    found = f"Python {platform.python_version()}, {listed}"
+    if len({installed[name] for name in _OURS}) > 1:
+        advice = "install the same version of all three: pip install --upgrade retrospan-evaluator"
+        return Check(name="versions", status="problem", found=found, advice=advice)
+    if installed["chdb"] is None:
+        advice = "for embedded stores: pip install 'retrospan-collector[embedded]'"
+        return Check(name="versions", status="note", found=found, advice=advice)
+    return Check(name="versions", status="ok", found=found)
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _owner(target: StoreUrl) -> Check:
+    if not isinstance(target, EmbeddedStore):
+        found = f"{target} is a server; whoever serves it owns it"
+        return Check(name="owner", status="ok", found=found)
+    note = read_note(target.state_path)
+    if note is not None:
+        found = f"process {note.pid} (`retrospan serve`), answering at {note.clickhouse}"
+        return Check(name="owner", status="ok", found=found)
+    holder = owner_of(target.directory)
+    if holder is None:
+        found = "nobody: any command may open the store, one at a time"
+        return Check(name="owner", status="ok", found=found)
+    advice = f"wait for process {holder.pid} or stop it: until then no other command can read"
+    return Check(name="owner", status="note", found=f"in use by {holder}", advice=advice)
+
+
+def _ports(url: str) -> Iterator[Check]:
+    from retrospan_collector.service import running_service
+
+    running = running_service(url)
+    if running is not None:
+        yield Check(name="otlp-grpc", status="ok", found=f"receiving at {running.otlp_grpc}")
+        yield Check(name="otlp-http", status="ok", found=f"receiving at {running.otlp_http}")
+        yield Check(name="clickhouse", status="ok", found=f"answering at {running.clickhouse}")
+        return
+    for name, port in OTLP_PORTS.items():
+        holder = listener_on(port)
+        if holder is None:
+            found, advice = f"port {port} is free, nothing receives", "start `retrospan serve`"
+        else:
+            found = f"port {port} is held by {holder}, which does not serve this store"
+            advice = f"use `retrospan serve --{name}-port 0`, or stop that process"
+        yield Check(name=name, status="note", found=found, advice=advice)
+
+
+def _spool(folder: Path) -> Check:
+    waiting, aside = _count(folder / "sealed"), _count(folder / "quarantine")
+    if aside:
+        found = f"{aside} segments could not be read, {waiting} wait to be stored"
+        advice = f"look at {folder / 'quarantine'}: what lies there is not in the store"
+        return Check(name="spool", status="problem", found=found, advice=advice)
+    if waiting:
+        found = f"{waiting} received segments wait to be stored"
+        advice = "a running `retrospan serve` stores them; start it if none runs"
+        return Check(name="spool", status="note", found=found, advice=advice)
+    return Check(name="spool", status="ok", found="nothing waits to be stored")
+
+
+def _count(folder: Path) -> int:
+    try:
+        return len(os.listdir(folder))
+    except OSError:
+        return 0
+
+
+def _stored(url: str, now: datetime) -> Iterator[Check]:
+    """What can be said of a store that opens, or why it does not."""
+    try:
+        with open_store(url) as store:
+            engine = store.query("SELECT version() AS version")[0]["version"]
+            found = f"{store.address} opens, ClickHouse {engine}"
+            yield Check(name="store", status="ok", found=found)
+            yield _schema(store)
+            yield _last_request(store, now)
+    except CollectorError as error:
+        advice = "the sentence says what to do; schema and requests could not be looked at"
+        yield Check(name="store", status="problem", found=str(error), advice=advice)
+
+
+def _schema(store: Store) -> Check:
+    present, known = schema_version(store), migrations()[-1].version
+    if present == known:
+        return Check(name="schema", status="ok", found=f"version {present}, as this program's")
+    found = f"version {present}, and this program knows {known}"
+    advice = "use the same version of retrospan everywhere this store is used"
+    return Check(name="schema", status="problem", found=found, advice=advice)
+
+
+def _last_request(store: Store, now: datetime) -> Check:
+    newest = TraceReader(store).newest()
+    if newest is None:
+        return Check(name="last request", status="note", found="none recorded yet", advice=_SERVE)
+    found = f"began {newest.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {_ago(now, newest)}"
+    return Check(name="last request", status="ok", found=found)
+
+
+def _ago(now: datetime, then: datetime) -> str:
+    seconds = int((now - then).total_seconds())
+    if seconds < 0:
+        return "in the future by this machine's clock"
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            return _counted(seconds // size, unit)
+    return _counted(seconds, "second")
+
+
+def _counted(count: int, unit: str) -> str:
+    return f"{count} {unit}{'' if count == 1 else 's'} ago"
