@@ -1,0 +1,88 @@
+"""How far a request's record can be trusted: what is missing, and what a replay may rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Final
+
+from retrospan_collector.assembler.candidates import Candidates
+from retrospan_collector.assembler.record import AssemblyStep, RequestRecord, RetrievalStep
+from retrospan_collector.assembler.tree import SpanGroup
+from retrospan_collector.clickhouse.request_row import (
+    Completeness,
+    ReplayClass,
+    RetrievalStatus,
+)
+
+_YEAR_2000_NS: Final = 946_684_800 * 10**9
+_YEAR_2100_NS: Final = 4_102_444_800 * 10**9
+_CLOCK_TOLERANCE_NS: Final = 1_000_000
+
+_LOST: Final = (
+    Completeness.ATTRIBUTES_DROPPED | Completeness.TRUNCATED | Completeness.UNREADABLE
+).value
+"""Flags under which a list that is not there may have been there."""
+
+_NOT_REPLAYABLE: Final = _LOST | Completeness.ROOT_MISSING.value | Completeness.REDACTED.value
+
+
+def completeness_of(
+    group: SpanGroup, record: RequestRecord, candidates: Candidates | None, *, late: bool
+) -> int:
+    """The bits of `Completeness` for a request."""
+    bits = record.completeness
+    if group.root is None:
+        bits |= Completeness.ROOT_MISSING.value
+    if late:
+        bits |= Completeness.LATE_REWRITE.value
+    if candidates is not None and not candidates.complete:
+        bits |= Completeness.TRUNCATED.value
+    if _has_clock_skew(group):
+        bits |= Completeness.CLOCK_SKEW.value
+    return bits
+
+
+def _has_clock_skew(group: SpanGroup) -> bool:
+    """Whether a span ends before it starts, starts before the request, or in another century."""
+    earliest = _YEAR_2000_NS
+    if group.root is not None:
+        earliest = max(earliest, group.root.start_ns - _CLOCK_TOLERANCE_NS)
+    return any(
+        span.has_impossible_duration or not earliest <= span.start_ns < _YEAR_2100_NS
+        for span in group.spans
+    )
+
+
+def retrieval_status_of(
+    candidates: Candidates | None, retrievals: Sequence[RetrievalStep], completeness: int
+) -> RetrievalStatus:
+    """Whether a list of passages was recorded, and if not, why."""
+    if candidates is not None:
+        return "recorded"
+    if any(not step.error_type for step in retrievals):
+        return "unreadable" if completeness & _LOST else "not_recorded"
+    return "failed" if retrievals else "not_recorded"
+
+
+def replay_class_of(
+    candidates: Candidates | None,
+    assembly: AssemblyStep | None,
+    completeness: int,
+    texts: Container[bytes],
+) -> ReplayClass:
+    """What a replay can rest on.
+
+    `full`: order, texts, tokens, budget; `text`: order and texts; `ids`: order and ids, texts
+    have to be found elsewhere; `none`: not even that, or something was lost on the way.
+    """
+    if candidates is None or completeness & _NOT_REPLAYABLE:
+        return "none"
+    passages = candidates.passages
+    if not all(content in texts for content in passages.hash):
+        named = (
+            name or any(content) for name, content in zip(passages.id, passages.hash, strict=True)
+        )
+        return "ids" if all(named) else "none"
+    settings_known = assembly is not None and assembly.rule != "" and candidates.assembly_recorded
+    tokens_known = len(candidates.cumulative_tokens()) == len(passages)
+    return "full" if settings_known and tokens_known else "text"
