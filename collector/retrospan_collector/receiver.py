@@ -10,7 +10,9 @@ import asyncio
 import fcntl
 import os
 import threading
+import time
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +27,8 @@ from retrospan_collector.otlp.tally import Tally
 from retrospan_collector.ports import LOOPBACK, listen
 from retrospan_collector.spool import SegmentWriter, SpoolDirectory
 from retrospan_collector.spool_recovery import Recovery, recover
+
+_LOCK_NAME = "receiver.lock"
 
 _GRACE_S = 5.0
 """For calls that have begun when the receiver stops."""
@@ -115,13 +119,15 @@ class SpoolLock:
 
     def __init__(self, spool: SpoolDirectory) -> None:
         """Take the lock; StoreInUse names the process that has it."""
-        path = spool.path / "receiver.lock"
+        path = spool.path / _LOCK_NAME
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not _lock(self._descriptor):
             os.close(self._descriptor)
-            raise StoreInUse(_in_use(spool.path, path)) from error
+            raise StoreInUse(
+                f"the spool {spool.path} is in use by process "
+                f"{path.read_text(encoding='ascii') or 'that is just starting'}: a service runs "
+                "for this store already and every command uses it; stop it to start another"
+            )
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
 
@@ -129,10 +135,28 @@ class SpoolLock:
         """Let the next receiver have the spool."""
         os.close(self._descriptor)
 
+    @staticmethod
+    def held(spool: Path) -> bool:
+        """Whether a receiver has the spool now. A lock, unlike a process id, is never stale."""
+        try:
+            descriptor = os.open(spool / _LOCK_NAME, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
-def _in_use(spool: Path, lock: Path) -> str:
-    holder = lock.read_text(encoding="ascii") or "that is just starting"
-    return (
-        f"the spool {spool} is in use by process {holder}: a service already runs for this store, "
-        "and every command uses it; stop it to start another"
-    )
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock; patient for a moment, because `held` has it while it looks."""
+    for attempt in range(5):
+        if attempt:
+            time.sleep(0.02)
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False

@@ -1,0 +1,242 @@
+"""The service: a receiver in this process and the store's owner as its child."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+
+import orjson
+
+from retrospan_collector.child import ChildProcess
+from retrospan_collector.clickhouse.ownership import OwnerNote, read_note
+from retrospan_collector.errors import StoreError, StoreUnreachable
+from retrospan_collector.ports import LOOPBACK
+from retrospan_collector.receiver import Receiver, ReceiverPorts, SpoolLock
+from retrospan_collector.spool import SpoolDirectory
+from retrospan_collector.store_url import EmbeddedStore, StoreUrl, parse_store_url
+from retrospan_collector.supervisor import DRAIN_S, OwnerSupervisor
+
+READY = "ready"
+"""The last line a starting service announces."""
+
+_OWNER_RETURNS_S = 20.0
+"""How long a command waits for an owner that is being started again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What `serve` can be told."""
+
+    store: str
+    """The store's URL."""
+    otlp_grpc_port: int = 4317
+    """Loopback port of OTLP over gRPC; 0 picks a free one."""
+    otlp_http_port: int = 4318
+    """Loopback port of OTLP over HTTP; 0 picks a free one."""
+    clickhouse_port: int = 0
+    """Loopback port of an embedded store's ClickHouse interface; 0 picks a free one."""
+    spool: Path | None = None
+    """The spool directory; by default inside an embedded store, else ./retrospan-spool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """Where a running service answers."""
+
+    otlp_grpc: str
+    """`host:port`."""
+    otlp_http: str
+    """`host:port`."""
+    clickhouse: str
+    """`host:port`, or the redacted URL of a served store."""
+
+
+def serve(
+    options: ServeOptions,
+    announce: Callable[[str], None],
+    *,
+    until: Callable[[], object] | None = None,
+) -> None:
+    """Run the service until SIGTERM, SIGINT or the return of `until`, then insert what is left.
+
+    Announces one line an address and then `ready`. Must be called in the main thread, because it
+    handles signals.
+    """
+    store = parse_store_url(options.store)
+    spool = SpoolDirectory(options.spool or _default_spool(store))
+    state = _state_path(store, spool.path)
+    events: SimpleQueue[OwnerNote | StoreError | None] = SimpleQueue()
+    owner = OwnerSupervisor(
+        lambda port: _owner_arguments(options.store, spool, port),
+        state,
+        options.clickhouse_port,
+        events.put,
+    )
+    with _stopped_by_signals(events, until):
+        try:
+            with (
+                Receiver(
+                    spool, grpc_port=options.otlp_grpc_port, http_port=options.otlp_http_port
+                ) as receiver,
+                _published(state, spool, receiver.ports),
+            ):
+                announce(f"otlp-grpc: {LOOPBACK}:{receiver.ports.grpc}")
+                announce(f"otlp-http: {LOOPBACK}:{receiver.ports.http}")
+                owner.start()
+                while (event := events.get()) is not None:
+                    if isinstance(event, StoreError):
+                        raise event
+                    announce(f"clickhouse: {event.clickhouse}")
+                    announce(READY)
+        finally:
+            # After the receiver, whose last segments it has yet to insert.
+            owner.stop()
+
+
+def running_service(store_url: str) -> Endpoints | None:
+    """The service that runs for a store; None when there is none.
+
+    `clickhouse` is empty while the service's owner is being started again.
+    """
+    store = parse_store_url(store_url)
+    state = _state_path(store, _default_spool(store))
+    try:
+        note = orjson.loads((state / "receiver.json").read_bytes())
+        if not SpoolLock.held(Path(note["spool"])):
+            return None
+        otlp_grpc, otlp_http = str(note["otlp_grpc"]), str(note["otlp_http"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    owner = read_note(state)
+    clickhouse = owner.clickhouse if owner else ""
+    return Endpoints(otlp_grpc=otlp_grpc, otlp_http=otlp_http, clickhouse=clickhouse)
+
+
+@contextmanager
+def service_for(store_url: str) -> Iterator[Endpoints]:
+    """The running service of a store, or a temporary one for as long as the block lasts."""
+    running = running_service(store_url)
+    if running is None:
+        with temporary_service(store_url) as endpoints:
+            yield endpoints
+        return
+    deadline = time.monotonic() + _OWNER_RETURNS_S
+    while running is not None and not running.clickhouse and time.monotonic() < deadline:
+        time.sleep(0.1)
+        running = running_service(store_url)
+    if running is None or not running.clickhouse:
+        raise StoreUnreachable(
+            f"a service runs for {parse_store_url(store_url)} and its store does not answer: "
+            "see what `retrospan serve` printed"
+        )
+    yield running
+
+
+@contextmanager
+def temporary_service(store_url: str) -> Iterator[Endpoints]:
+    """A service on free ports; leaving the block inserts what is left and ends it.
+
+    It ends in the same way when this process dies, because it watches the pipe between them.
+    """
+    ports = [
+        *("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--clickhouse-port", "0"),
+        "--until-stdin-closes",
+    ]
+    child = ChildProcess(["serve", "--store", store_url, *ports], conversing=True)
+    try:
+        yield _announced(child)
+    finally:
+        assert child.process.stdin is not None
+        child.process.stdin.close()
+        if not child.wait(DRAIN_S + 10):
+            raise StoreError(
+                f"the temporary service of {parse_store_url(store_url)} did not end and was "
+                "killed: what it received is in the spool, and the next service inserts it"
+            )
+
+
+def _announced(child: ChildProcess) -> Endpoints:
+    """Read a starting service's lines up to `ready`."""
+    lines: dict[str, str] = {}
+    assert child.process.stdout is not None
+    for line in child.process.stdout:
+        name, _, address = line.strip().partition(": ")
+        if name == READY:
+            child.release()
+            return Endpoints(
+                otlp_grpc=lines["otlp-grpc"],
+                otlp_http=lines["otlp-http"],
+                clickhouse=lines["clickhouse"],
+            )
+        lines[name] = address
+    raise StoreError(child.failure())
+
+
+def _owner_arguments(store_url: str, spool: SpoolDirectory, port: int) -> list[str]:
+    return [
+        *("owner", "--store", store_url, "--spool", str(spool.path.absolute())),
+        *("--clickhouse-port", str(port)),
+    ]
+
+
+def _default_spool(store: StoreUrl) -> Path:
+    return store.spool_path if isinstance(store, EmbeddedStore) else Path("retrospan-spool")
+
+
+def _state_path(store: StoreUrl, spool: Path) -> Path:
+    """Where receiver and owner say that they run: beside the data, or in the spool if it is far."""
+    return store.state_path if isinstance(store, EmbeddedStore) else spool
+
+
+@contextmanager
+def _published(state: Path, spool: SpoolDirectory, ports: ReceiverPorts) -> Iterator[None]:
+    """Say in `receiver.json` where this receiver listens, for as long as it does."""
+    path = state / "receiver.json"
+    note = {
+        "pid": os.getpid(),
+        "otlp_grpc": f"{LOOPBACK}:{ports.grpc}",
+        "otlp_http": f"{LOOPBACK}:{ports.http}",
+        "spool": str(spool.path.absolute()),
+    }
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_bytes(orjson.dumps(note))
+    draft.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _stopped_by_signals(
+    events: SimpleQueue[OwnerNote | StoreError | None], until: Callable[[], object] | None
+) -> Iterator[None]:
+    """Put None among the events on SIGTERM, on SIGINT and on the return of `until`.
+
+    A queue and not an event: only its `put` may be called by a signal handler that interrupts
+    the thread which waits.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        events.put(None)
+
+    def wait(until: Callable[[], object]) -> None:
+        until()
+        events.put(None)
+
+    if until is not None:
+        threading.Thread(target=wait, args=(until,), name="until", daemon=True).start()
+    before = {s: signal.signal(s, handle) for s in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
