@@ -1,0 +1,141 @@
+"""`retrospan run`: a dataset through a system, scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from retrospan_evaluator.cli import driving, options
+from retrospan_evaluator.cli.console import output, print_json, progress
+from retrospan_evaluator.cli.layout import pad, shorten
+from retrospan_evaluator.identifiers import Identifiers
+from retrospan_evaluator.metrics.summary import MetricSummary
+from retrospan_evaluator.replay.judge import ANSWER_CORRECT
+from retrospan_evaluator.runs import CaseResult, RunReport, run_dataset
+from retrospan_evaluator.statistics.rounding import percent, percent_interval
+from retrospan_evaluator.systems import parse_settings, with_settings
+from retrospan_evaluator.testsets.dataset import load_dataset
+from retrospan_evaluator.untrusted import Typed, command_line
+
+_SHOWN_FAILURES = 10
+"""Failed cases that are listed one by one."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("run")(run)
+
+
+def run(
+    dataset: Annotated[
+        Path, typer.Argument(metavar="DATASET", help="A file with one JSON case a line.")
+    ],
+    system: driving.System,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Change depth, top_k, token_budget or budget_rule for this run.",
+        ),
+    ] = None,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Send every case of a dataset through a system, as traffic with a run id, and score it."""
+    cases = load_dataset(dataset)
+    changes = parse_settings(driving.typed(settings))
+    bound = with_settings(driving.imported(system), changes)
+    with (
+        driving.collecting(store) as collecting,
+        progress("asking", len(cases.cases)) as shown,
+    ):
+        report = run_dataset(
+            cases,
+            bound,
+            collecting.store,
+            collecting.otlp_grpc,
+            identifiers=Identifiers(),
+            now=datetime.now(UTC),
+            settings=changes,
+            advance=shown.advance,
+        )
+    if json:
+        print_json(report.to_json())
+        return
+    console = output()
+    for line in run_page(report, system, store, console.width):
+        console.print(line, soft_wrap=True)
+
+
+def run_page(report: RunReport, system: str, store: str, width: int) -> Iterator[Text]:
+    """The metrics with their intervals, the failed cases, and what can be typed next."""
+    yield Text(f"run {report.run_id}", style="bold")
+    yield Text(f"{shorten(report.system, 60)}, {len(report.results)} cases of {_name(report)}")
+    yield Text("")
+    yield from metric_lines(report.metrics)
+    errors = [result for result in report.results if result.error is not None]
+    if errors:
+        yield Text("")
+        yield Text(f"{len(errors)} cases ended with an exception of the system, for instance:")
+        yield Text(f"  {shorten(errors[0].error or '', width - 2)}")
+    failed = failed_results(report, ANSWER_CORRECT)
+    if not failed:
+        return
+    yield Text("")
+    yield Text(f"{len(failed)} cases failed {ANSWER_CORRECT}", style="bold")
+    for result in failed[:_SHOWN_FAILURES]:
+        yield Text(f"  {shorten(result.case.id, 40)}  {result.request.trace_id}")
+    if len(failed) > _SHOWN_FAILURES:
+        yield Text(f"  and {len(failed) - _SHOWN_FAILURES} more")
+    yield Text("")
+    yield Text("Next", style="bold")
+    where = driving.store_option(store)
+    look = command_line("retrospan", "trace", failed[0].request.trace_id, options=where)
+    why = command_line(
+        "retrospan", "diagnose", report.run_id, options=[("--system", Typed(system)), *where]
+    )
+    for command in (look, why):
+        if command is not None:
+            yield Text(f"  {command}", style="cyan")
+
+
+def failed_results(report: RunReport, criterion: str) -> list[CaseResult]:
+    """The cases that a criterion says no to; those it could not measure are not among them."""
+    scores = [(result, result.score(criterion)) for result in report.results]
+    return [result for result, score in scores if score is not None and score.passed is False]
+
+
+def metric_lines(metrics: Sequence[MetricSummary]) -> Iterator[Text]:
+    """One line a metric: estimate, interval, counts; then what the intervals are."""
+    widest = max((len(metric.name) for metric in metrics), default=0)
+    for metric in metrics:
+        yield Text(f"  {pad(metric.name, widest)}  {_figures(metric)}")
+    for method in dict.fromkeys(metric.method for metric in metrics if metric.method):
+        named = next(metric for metric in metrics if metric.method == method)
+        level = f"{named.level * 100:g} %"
+        kind = "rates" if named.successes is not None else "means"
+        yield Text(f"  {kind}: {level} {method} interval; assumes {named.assumption}", style="dim")
+
+
+def _figures(metric: MetricSummary) -> str:
+    if metric.estimate is None or metric.lower is None or metric.upper is None:
+        figures = "not measured"
+    else:
+        limits = percent_interval(metric.lower, metric.upper)
+        figures = f"{percent(metric.estimate):>8}  {limits:<18}"
+        counted = metric.n if metric.successes is None else f"{metric.successes} of {metric.n}"
+        figures += f"  {counted}" if metric.successes is not None else f"  mean of {counted}"
+    for count, what in ((metric.excluded, "excluded"), (metric.failed, "failed")):
+        if count:
+            figures += f", {count} {what}"
+    return figures
+
+
+def _name(report: RunReport) -> str:
+    return shorten(str(report.dataset.path), 60)
