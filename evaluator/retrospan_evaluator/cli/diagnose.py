@@ -1,0 +1,108 @@
+"""`retrospan diagnose`: every failed case of a run replayed, and the labels counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from retrospan_evaluator.cli import driving, options
+from retrospan_evaluator.cli.console import output, print_json, progress
+from retrospan_evaluator.cli.layout import shorten
+from retrospan_evaluator.cli.reading import reading
+from retrospan_evaluator.cli.replay_page import MEANINGS
+from retrospan_evaluator.diagnosis import Diagnosis, diagnose, failed_cases
+from retrospan_evaluator.identifiers import Identifiers
+from retrospan_evaluator.replay.arms import interventions
+from retrospan_evaluator.replay.execution import check_repeats
+from retrospan_evaluator.replay.judge import ANSWER_CORRECT
+from retrospan_evaluator.replay.verdict import Label
+from retrospan_evaluator.untrusted import Typed, command_line
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("diagnose")(diagnose_run)
+
+
+def diagnose_run(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id `retrospan run` printed.")],
+    system: driving.System,
+    criterion: Annotated[
+        str,
+        typer.Option("--criterion", metavar="NAME", help="Diagnose the cases that failed it."),
+    ] = ANSWER_CORRECT,
+    top_k: driving.TopK = None,
+    token_budget: driving.TokenBudget = None,
+    repeats: driving.Repeats = None,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Replay every case of a run that failed, and count which stage lost the answer."""
+    asked = interventions(driving.typed(top_k), driving.typed(token_budget))
+    bound = driving.imported(system)
+    check_repeats(repeats, deterministic=bound.settings.deterministic)
+    with reading(store) as opened:
+        selection = failed_cases(opened, run, criterion)
+    with (
+        driving.collecting(store) as collecting,
+        progress("replaying", len(selection.subjects)) as shown,
+    ):
+        diagnosis = diagnose(
+            selection,
+            asked,
+            bound,
+            collecting.store,
+            collecting.otlp_grpc,
+            identifiers=Identifiers(),
+            now=datetime.now(UTC),
+            repeats=repeats,
+            advance=shown.advance,
+        )
+    if json:
+        print_json(diagnosis.to_json())
+        return
+    console = output()
+    for line in diagnosis_page(diagnosis, system, store, console.width):
+        console.print(line, soft_wrap=True)
+
+
+def diagnosis_page(diagnosis: Diagnosis, system: str, store: str, width: int) -> Iterator[Text]:
+    """The counts, then a line and a command for every case."""
+    selected = len(diagnosis.replays)
+    failed = f"{selected} {'case' if selected == 1 else 'cases'} failed {diagnosis.criterion}"
+    yield Text(f"run {shorten(diagnosis.run_id, 80)}: {failed}", style="bold")
+    if diagnosis.not_measured:
+        yield Text(f"{diagnosis.not_measured} more could not be judged and are left out")
+    if not diagnosis.replays:
+        return
+    yield Text("")
+    yield from count_lines(diagnosis)
+    yield Text("")
+    for replay in diagnosis.replays:
+        label = replay.verdict.label if replay.verdict else "no label"
+        reason = replay.verdict.reason if replay.verdict else "nothing judges this case"
+        yield Text(f"{shorten(replay.request.case_id or '', 40)}: {label} ({reason})", style="bold")
+        yield Text(f"  question  {shorten(replay.request.question or '', max(20, width - 12))}")
+        yield Text(f"  answered  {shorten(replay.request.answer or '', max(20, width - 12))}")
+        command = command_line(
+            "retrospan",
+            "replay",
+            replay.request.trace_id,
+            options=[("--system", Typed(system)), *driving.store_option(store)],
+        )
+        yield Text(f"  {command}", style="cyan")
+
+
+def count_lines(diagnosis: Diagnosis) -> Iterator[Text]:
+    """How many cases the control passed, each arm recovered, and each label was given."""
+    passed, n = diagnosis.control
+    yield Text(f"{'control':<24}{passed} of {n} pass with nothing changed")
+    for arm in diagnosis.arms:
+        yield Text(f"{arm.intervention:<24}recovers {arm.recovered} of {arm.n}")
+    yield Text("")
+    for label, count in diagnosis.labels.items():
+        yield Text(f"{label:<24}{count}  {MEANINGS[Label(label)]}")
