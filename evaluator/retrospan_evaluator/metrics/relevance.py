@@ -28,25 +28,24 @@ class JudgedRanking:
 
 def judge_ranking(candidates: Sequence[Candidate], relevant: Sequence[Relevant]) -> JudgedRanking:
     """The ranking's gains; only the first copy of a relevant chunk or document earns one."""
-    gold = _unique(relevant)
+    gold = _Gold(relevant)
     claimed: set[Relevant] = set()
     seen: set[str] = set()
     gains: list[float] = []
     unsure: list[int] = []
     for position, candidate in enumerate(candidates, start=1):
-        matching = [entry for entry in gold if matches(candidate, entry)]
-        open_entries = [entry for entry in matching if entry not in claimed]
-        if open_entries and candidate.id not in seen:
-            claimed.add(open_entries[0])
-            gains.append(max(open_entries[0].grade, 0.0))
+        matching = gold.matching(candidate)
+        still_open = [entry for entry in matching if entry not in claimed]
+        if still_open and candidate.id not in seen:
+            claimed.add(still_open[0])
+            gains.append(max(still_open[0].grade, 0.0))
         else:
             gains.append(0.0)
-        if not matching and any(_might_match(candidate, entry) for entry in gold):
+        if not matching and gold.may_hide_in(candidate):
             unsure.append(position)
         if candidate.id is not None:
             seen.add(candidate.id)
-    ideal = sorted((entry.grade for entry in gold if entry.grade > 0), reverse=True)
-    return JudgedRanking(gains=tuple(gains), ideal=tuple(ideal), unsure=tuple(unsure))
+    return JudgedRanking(gains=tuple(gains), ideal=gold.ideal(), unsure=tuple(unsure))
 
 
 def matches(candidate: Candidate, entry: Relevant) -> bool:
@@ -56,22 +55,34 @@ def matches(candidate: Candidate, entry: Relevant) -> bool:
     return candidate.document_id == entry.document_id
 
 
-def _might_match(candidate: Candidate, entry: Relevant) -> bool:
-    """Whether the entry's chunk could hide in a candidate that is recorded as a document only."""
-    if entry.chunk_id is None or entry.grade <= 0:
-        return False
-    if candidate.id is None:
-        return None in (candidate.document_id, entry.document_id) or (
-            candidate.document_id == entry.document_id
-        )
-    return candidate.id == candidate.document_id == entry.document_id
+class _Gold:
+    """Relevance labels by what they name; each chunk or document once, with its highest grade."""
 
+    def __init__(self, relevant: Sequence[Relevant]) -> None:
+        self._chunks: dict[str, Relevant] = {}
+        self._documents: dict[str | None, Relevant] = {}
+        for entry in sorted(relevant, key=lambda entry: entry.grade):
+            if entry.chunk_id is not None:
+                self._chunks[entry.chunk_id] = entry
+            else:
+                self._documents[entry.document_id] = entry
+        self._chunked_documents = {e.document_id for e in self._chunks.values() if e.grade > 0}
 
-def _unique(relevant: Sequence[Relevant]) -> list[Relevant]:
-    """Each chunk or document once, with its highest grade; chunks first, they decide."""
-    best: dict[tuple[str | None, str | None], Relevant] = {}
-    for entry in relevant:
-        key = (entry.chunk_id, None if entry.chunk_id else entry.document_id)
-        if key not in best or entry.grade > best[key].grade:
-            best[key] = entry
-    return sorted(best.values(), key=lambda entry: entry.chunk_id is None)
+    def matching(self, candidate: Candidate) -> list[Relevant]:
+        """The labels that name a candidate; the chunk's own first, it decides."""
+        by_chunk = None if candidate.id is None else self._chunks.get(candidate.id)
+        by_document = self._documents.get(candidate.document_id)
+        return [entry for entry in (by_chunk, by_document) if entry is not None]
+
+    def may_hide_in(self, candidate: Candidate) -> bool:
+        """Whether a labelled chunk could be in a candidate that is recorded as a document only."""
+        documents = self._chunked_documents
+        if candidate.id is None:
+            unnamed = candidate.document_id is None or None in documents
+            return bool(documents) and (unnamed or candidate.document_id in documents)
+        return candidate.id == candidate.document_id and candidate.document_id in documents
+
+    def ideal(self) -> tuple[float, ...]:
+        """The grades that a perfect ranking would earn, in its order."""
+        entries = (*self._chunks.values(), *self._documents.values())
+        return tuple(sorted((e.grade for e in entries if e.grade > 0), reverse=True))
