@@ -4,7 +4,7 @@ import operator
 from collections.abc import Mapping
 from typing import Final
 
-from retrospan._encoding import clean_text, to_json
+from retrospan._encoding import clean_text, plain, to_json
 
 Citation = str | int
 """A passage or document id, or a 1-based place in the prompt as the generator was shown it."""
@@ -17,7 +17,10 @@ def answer_of(output: object, path: str) -> str | None:
     answer = output if isinstance(output, str) else _value_at(output, path)
     if answer is _MISSING or answer is None:
         return None
-    return answer if isinstance(answer, str) else to_json(answer)
+    if isinstance(answer, str):
+        return answer
+    described = plain(answer)
+    return described if isinstance(described, str) else to_json(described)
 
 
 def citations_of(output: object, path: str) -> tuple[Citation, ...] | None:

@@ -31,9 +31,12 @@ def run_scope(
         run_id: recorded as `retrospan.run.id`.
         case_id: recorded as `retrospan.case.id` when not empty.
         tracer_provider: takes the requests instead of the application's provider; each request
-            then starts a trace of its own, whatever span the application has open.
+            then starts a trace of its own, whatever span the application has open. None for
+            the provider of the scope around this one, if there is one.
     """
-    scope = RunScope(run_id=run_id, case_id=case_id, tracer_provider=tracer_provider)
+    outer = current_run()
+    inherited = None if outer is None else outer.tracer_provider
+    scope = RunScope(run_id=run_id, case_id=case_id, tracer_provider=tracer_provider or inherited)
     inside = context.set_value(_KEY, scope)
     if tracer_provider is not None:
         inside = trace.set_span_in_context(trace.INVALID_SPAN, inside)

@@ -79,12 +79,12 @@ class Step:
                 **self._known,
             }
             span = self._tracer.start_span(self._name, kind=self._kind, attributes=known)
+            self._span = span
+            self._recording = span.is_recording()
             # Attaching costs more than starting a span, and an application without a provider
             # gets nothing for it. An unsampled span is attached: spans inside must follow it.
             if span.get_span_context() != trace.get_current_span().get_span_context():
                 self._token = context.attach(trace.set_span_in_context(span))
-            self._span = span
-            self._recording = span.is_recording()
         return self
 
     def stop_clock(self) -> None:
