@@ -5,6 +5,8 @@ EvaluatorError
 │   ├── MalformedCase       a line of a dataset cannot be read as a case
 │   └── SystemNotImportable `module:name` does not lead to a decorated system
 └── RefusedError            exit 1: the request is understood and cannot be met now
+    ├── UnknownTrace        nothing is stored under the trace id (traces/errors.py)
+    └── SeveralRequests     the trace holds several requests (traces/errors.py)
 
 A message is one sentence: what was expected, what came, what to do.
 """
