@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Annotated, Any
 
 import typer
@@ -13,10 +13,21 @@ from typer.core import TyperGroup
 
 from retrospan import ConfigurationError
 from retrospan_collector.errors import CollectorError, InvalidStoreUrl
-from retrospan_evaluator.cli import doctor, serve, trace, traces
 from retrospan_evaluator.cli.console import print_error
 from retrospan_evaluator.errors import EvaluatorError
 from retrospan_evaluator.settings import DEBUG_VARIABLE, debug_wanted
+
+COMMANDS = {
+    "demo": "See the whole idea at work on a shipped example.",
+    "serve": "Receive and store traces until stopped.",
+    "traces": "List the newest requests.",
+    "trace": "Show one request and what became of its passages.",
+    "run": "Send a dataset's cases through a system and score the answers.",
+    "replay": "Replay one request under other settings to see what failed.",
+    "diagnose": "Replay a run's failed cases and count what failed.",
+    "doctor": "Check the installation and the store.",
+}
+"""Every command and what it is for; each is the function `register` of a module of its name."""
 
 REFUSED = 1
 """Exit code: it cannot be done now."""
@@ -58,6 +69,34 @@ class OneSentenceGroup(TyperGroup):
             raise typer.Exit(exit_code(error)) from error
 
 
+class CommandGroup(OneSentenceGroup):
+    """Imports a command's module when that command is called for.
+
+    Scientific and server libraries take seconds to import; looking at a trace needs none of them.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands, in the order they are met."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; None when there is none."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.commands[cmd_name] = _imported(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _imported(name: str) -> Any:
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    import_module(f"retrospan_evaluator.cli.{name}").register(alone)
+    return typer.main.get_command(alone)
+
+
 def _sentence(error: Exception, debug: bool) -> str:
     if isinstance(error, ON_PURPOSE):
         return str(error)
@@ -66,7 +105,7 @@ def _sentence(error: Exception, debug: bool) -> str:
 
 
 app = typer.Typer(
-    cls=OneSentenceGroup,
+    cls=CommandGroup,
     name="retrospan",
     help="See what a retrieval-augmented system retrieved, kept and dropped; score it, and replay "
     "a request to find the stage that failed.",
@@ -100,10 +139,6 @@ def before_the_command(
     if not debug_wanted(debug):
         # The driver logs every failure that it then raises, and we say each in a sentence.
         logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL + 1)
-
-
-for command in (serve, traces, trace, doctor):
-    command.register(app)
 
 
 def main() -> None:

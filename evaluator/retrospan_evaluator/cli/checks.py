@@ -113,7 +113,7 @@ def _ports(url: str) -> Iterator[Check]:
     if running is not None:
         yield Check(name="otlp-grpc", status="ok", found=f"receiving at {running.otlp_grpc}")
         yield Check(name="otlp-http", status="ok", found=f"receiving at {running.otlp_http}")
-        yield Check(name="clickhouse", status="ok", found=f"answering at {running.clickhouse}")
+        yield _clickhouse(running.clickhouse)
         return
     for name, port in OTLP_PORTS.items():
         holder = listener_on(port)
@@ -125,16 +125,24 @@ def _ports(url: str) -> Iterator[Check]:
         yield Check(name=name, status="note", found=found, advice=advice)
 
 
+def _clickhouse(address: str) -> Check:
+    if address:
+        return Check(name="clickhouse", status="ok", found=f"answering at {address}")
+    found = "the store's owner is being started again; what is received waits in the spool"
+    advice = "see what `retrospan serve` printed if this lasts"
+    return Check(name="clickhouse", status="note", found=found, advice=advice)
+
+
 def _spool(folder: Path) -> Check:
     waiting, aside = _count(folder / "sealed"), _count(folder / "quarantine")
+    queue = f"{_things(waiting, 'received segment')} {'waits' if waiting == 1 else 'wait'}"
     if aside:
-        found = f"{aside} segments could not be read, {waiting} wait to be stored"
+        found = f"{_things(aside, 'segment')} could not be read, {queue} to be stored"
         advice = f"look at {folder / 'quarantine'}: what lies there is not in the store"
         return Check(name="spool", status="problem", found=found, advice=advice)
     if waiting:
-        found = f"{waiting} received segments wait to be stored"
         advice = "a running `retrospan serve` stores them; start it if none runs"
-        return Check(name="spool", status="note", found=found, advice=advice)
+        return Check(name="spool", status="note", found=f"{queue} to be stored", advice=advice)
     return Check(name="spool", status="ok", found="nothing waits to be stored")
 
 
@@ -162,7 +170,9 @@ def _stored(url: str, now: datetime) -> Iterator[Check]:
 def _schema(store: Store) -> Check:
     present, known = schema_version(store), migrations()[-1].version
     if present == known:
-        return Check(name="schema", status="ok", found=f"version {present}, as this program's")
+        return Check(
+            name="schema", status="ok", found=f"version {present}, the one this program knows"
+        )
     found = f"version {present}, and this program knows {known}"
     advice = "use the same version of retrospan everywhere this store is used"
     return Check(name="schema", status="problem", found=found, advice=advice)
@@ -182,9 +192,9 @@ def _ago(now: datetime, then: datetime) -> str:
         return "in the future by this machine's clock"
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= size:
-            return _counted(seconds // size, unit)
-    return _counted(seconds, "second")
+            return f"{_things(seconds // size, unit)} ago"
+    return f"{_things(seconds, 'second')} ago"
 
 
-def _counted(count: int, unit: str) -> str:
-    return f"{count} {unit}{'' if count == 1 else 's'} ago"
+def _things(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

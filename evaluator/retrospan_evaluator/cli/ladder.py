@@ -69,7 +69,9 @@ def cuts_of(request: RecordedRequest) -> tuple[Cut, ...]:
         return (Cut(after_top_k, f"top-k {top_k} and token budget {budget} cut here"),)
     found = []
     if after_budget is not None:
-        verb = "first leaves one out" if request.settings.budget_rule == "skip" else "cuts"
+        beyond = after_top_k is not None and after_budget > after_top_k
+        skips = request.settings.budget_rule == "skip"
+        verb = "would cut" if beyond else "first leaves one out" if skips else "cuts"
         found.append(Cut(after_budget, f"token budget {budget} {verb} here"))
     if after_top_k is not None:
         found.append(Cut(after_top_k, f"top-k {top_k} cuts here"))

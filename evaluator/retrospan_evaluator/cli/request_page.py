@@ -85,8 +85,8 @@ def _uncut(request: RecordedRequest) -> Iterator[str]:
     if None in totals:
         first = totals.index(None) + 1
         yield (
-            f"where the budget of {settings.token_budget} tokens cuts is unknown: the count of "
-            f"the passage at position {first} was not recorded"
+            f"where the budget of {settings.token_budget} tokens cuts is unknown: "
+            f"position {first} has no token count"
         )
     elif (totals[-1] or 0) <= settings.token_budget:
         yield f"token budget {settings.token_budget} cuts nothing: all together have {totals[-1]}"

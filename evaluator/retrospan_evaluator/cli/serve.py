@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -62,6 +63,7 @@ def serve(
 
     Ctrl-C stops it: what was received is stored first.
     """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # Servers and their protocols take half a second to import, which only this command needs.
     from retrospan_collector import service
 

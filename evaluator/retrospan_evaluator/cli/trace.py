@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def trace(
-    trace_id: Annotated[str, typer.Argument(help="32 hexadecimal digits.")],
+    trace_id: Annotated[str, typer.Argument(metavar="TRACE_ID", help="32 hexadecimal digits.")],
     root: Annotated[
         str | None,
         typer.Option(

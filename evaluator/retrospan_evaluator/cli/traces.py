@@ -22,6 +22,7 @@ from retrospan_evaluator.traces.request import RequestSummary
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _INDENT = "    "
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +50,8 @@ def traces(
     json: options.Json = False,
 ) -> None:
     """List the newest requests."""
-    began = datetime.now(UTC) - age(since)
+    now = datetime.now(UTC)
+    began = now - min(age(since), now - _EPOCH)
     only = RequestFilter(service=service, run_id=run, replays=replays)
     with reading(store) as opened:
         reader = TraceReader(opened)
