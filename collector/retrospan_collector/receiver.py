@@ -11,6 +11,7 @@ import fcntl
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,9 +22,8 @@ from typing import Self
 from retrospan_collector.errors import StoreInUse
 from retrospan_collector.otlp.grpc_server import start_grpc_server
 from retrospan_collector.otlp.http_server import serve_http
-from retrospan_collector.otlp.in_flight import BytesInFlight
 from retrospan_collector.otlp.intake import TraceIntake
-from retrospan_collector.otlp.tally import Tally
+from retrospan_collector.otlp.limits import Limits
 from retrospan_collector.ports import LOOPBACK, listen
 from retrospan_collector.spool import SegmentWriter, SpoolDirectory
 from retrospan_collector.spool_recovery import Recovery, recover
@@ -49,9 +49,28 @@ class Receiver:
     leaving answers what has begun, seals every segment and lets the spool go.
     """
 
-    def __init__(self, spool: SpoolDirectory, *, grpc_port: int = 0, http_port: int = 0) -> None:
+    def __init__(
+        self,
+        spool: SpoolDirectory,
+        *,
+        grpc_port: int = 0,
+        http_port: int = 0,
+        limits: Limits | None = None,
+        sync: Callable[[int], None] = os.fsync,
+    ) -> None:
+        """Prepare; nothing is taken yet.
+
+        Args:
+            spool: Where requests go.
+            grpc_port: Loopback port; 0 picks a free one.
+            http_port: Loopback port; 0 picks a free one.
+            limits: Bounds on size and time.
+            sync: Makes a file durable before its requests are answered.
+        """
         self._spool = spool
         self._asked = ReceiverPorts(grpc_port, http_port)
+        self._limits = limits or Limits()
+        self._sync = sync
         self.recovered = Recovery()
         """What entering found left open."""
 
@@ -67,7 +86,7 @@ class Receiver:
             # grpcio can only bind by itself and does not say why it could not: ask first.
             listen("otlp-grpc", self._asked.grpc).close()
             self._http_socket = listen("otlp-http", self._asked.http)
-            self._writer = SegmentWriter(self._spool)
+            self._writer = SegmentWriter(self._spool, sync=self._sync)
             try:
                 self._start()
             except BaseException:
@@ -101,7 +120,7 @@ class Receiver:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         http_port = self._http_socket.getsockname()[1]
-        intake = TraceIntake(self._writer, BytesInFlight(), Tally())
+        intake = TraceIntake(self._writer, self._limits)
         try:
             grpc_server, grpc_port = await start_grpc_server(intake, LOOPBACK, self._asked.grpc)
         except BaseException as error:

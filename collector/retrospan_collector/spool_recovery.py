@@ -19,6 +19,9 @@ from retrospan_collector.spool import SpoolDirectory, seal, sync_folder
 
 logger = logging.getLogger(__name__)
 
+_INTACT = ".whole"
+"""Ends the name of a copy without the torn bytes, until it takes the segment's place."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
@@ -34,26 +37,25 @@ class Recovery:
 
 def recover(spool: SpoolDirectory) -> Recovery:
     """Seal every open segment up to its whole records; only where no receiver is running."""
+    for leftover in spool.open.glob(f"*{_INTACT}"):
+        # A recovery was interrupted; the segment it was made from is still there.
+        leftover.unlink()
     segments = records = set_aside = 0
     for path in sorted(spool.open.iterdir()):
-        if path.suffix == ".whole":
-            # A recovery that was interrupted; the segment it came from is still there.
-            path.unlink()
-            continue
-        data = path.read_bytes()
-        whole, torn = _sift(data)
+        whole, torn = _sift(path.read_bytes())
         if torn:
             _write(spool.quarantine / f"{path.name}.torn", torn)
             logger.warning("%s: %d bytes are no whole request, set aside", path.name, len(torn))
+            set_aside += len(torn)
         if not whole:
             path.unlink()
             continue
         if torn:
-            intact = path.with_name(f"{path.name}.whole")
+            intact = path.with_name(path.name + _INTACT)
             _write(intact, b"".join(whole))
             intact.replace(path)
         seal(spool, path)
-        segments, records, set_aside = segments + 1, records + len(whole), set_aside + len(torn)
+        segments, records = segments + 1, records + len(whole)
     return Recovery(segments=segments, records=records, set_aside_bytes=set_aside)
 
 

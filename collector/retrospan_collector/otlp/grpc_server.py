@@ -8,24 +8,13 @@ from collections.abc import AsyncIterator
 import grpc
 import grpc.aio
 
-from retrospan_collector.otlp.in_flight import MAX_REQUEST_BYTES
 from retrospan_collector.otlp.intake import TraceIntake
 from retrospan_collector.otlp.refusals import Refusal, retry_info
 
 SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
 
-MAX_RECEIVE_S = 30.0
-"""From the call's start to the end of its message; a sender that stalls is let go."""
-
 _OPENING_BYTES = 64 * 2**10
 """Counted for a call before its message is here, so that idle calls are bounded as well."""
-
-_OPTIONS = [
-    # grpcio's own default is 4 MiB: one long passage would lose its whole batch.
-    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
-    # Otherwise a second server on the port would silently get half of the connections.
-    ("grpc.so_reuseport", 0),
-]
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -45,16 +34,17 @@ class TraceService:
 
     async def export(self, messages: AsyncIterator[bytes], context: _Context) -> bytes:
         """The serialized response to the call's one message."""
+        limits = self._intake.limits
         try:
             with self._intake.in_flight.reserve() as reservation:
                 reservation.grow(_OPENING_BYTES)
                 try:
-                    async with asyncio.timeout(MAX_RECEIVE_S):
+                    async with asyncio.timeout(limits.body_s):
                         payload = await anext(messages, b"")
                 except TimeoutError:
                     await context.abort(
                         grpc.StatusCode.DEADLINE_EXCEEDED,
-                        f"the request did not arrive within {MAX_RECEIVE_S:.0f} s",
+                        f"the request did not arrive within {limits.body_s:g} s",
                     )
                 reservation.grow(len(payload))
                 return await self._intake.take(payload)
@@ -71,7 +61,13 @@ async def start_grpc_server(
     intake: TraceIntake, host: str, port: int
 ) -> tuple[grpc.aio.Server, int]:
     """A running server and the port it listens on."""
-    server = grpc.aio.server(options=_OPTIONS)
+    options = [
+        # grpcio's own default is 4 MiB: one long passage would lose its whole batch.
+        ("grpc.max_receive_message_length", intake.limits.request_bytes),
+        # Otherwise a second server on the port would silently get half of the connections.
+        ("grpc.so_reuseport", 0),
+    ]
+    server = grpc.aio.server(options=options)
     handler = grpc.stream_unary_rpc_method_handler(TraceService(intake).export)
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(SERVICE, {"Export": handler}),)

@@ -19,8 +19,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from retrospan_collector.otlp.compression import inflate
-from retrospan_collector.otlp.in_flight import MAX_REQUEST_BYTES, Reservation
+from retrospan_collector.otlp.in_flight import Reservation
 from retrospan_collector.otlp.intake import TraceIntake
+from retrospan_collector.otlp.limits import Limits
 from retrospan_collector.otlp.refusals import (
     RETRY_AFTER_S,
     Refusal,
@@ -33,20 +34,13 @@ logger = logging.getLogger(__name__)
 
 PROTOBUF = "application/x-protobuf"
 
-HEADER_TIMEOUT_S = 5
-"""A connection without a complete request head is closed after this."""
-
-MAX_BODY_S = 30.0
-"""From the end of the head to the end of the body."""
-
-_MAX_DISCARDED_BYTES = 2 * MAX_REQUEST_BYTES
-
 
 class HttpReceiver:
     """The HTTP side of a receiver, as a Starlette application."""
 
     def __init__(self, intake: TraceIntake) -> None:
         self._intake = intake
+        self._limits = intake.limits
         self.application = Starlette(
             routes=[
                 Route("/v1/traces", self.traces, methods=["POST"]),
@@ -60,7 +54,7 @@ class HttpReceiver:
         """Take one export request and answer when it is on the disk."""
         body = request.stream()
         try:
-            async with asyncio.timeout(MAX_BODY_S) as deadline:
+            async with asyncio.timeout(self._limits.body_s) as deadline:
                 with self._intake.in_flight.reserve() as reservation:
                     payload = await self._payload(request, body, reservation)
                     deadline.reschedule(None)
@@ -69,10 +63,10 @@ class HttpReceiver:
         except ClientDisconnect:
             return Response(status_code=400)
         except TimeoutError:
-            refusal: Refusal = TooSlow(f"the body did not arrive within {MAX_BODY_S:.0f} s")
+            refusal: Refusal = TooSlow(f"the body did not arrive within {self._limits.body_s:g} s")
         except Refusal as error:
             refusal = error
-            await _discard(body)
+            await _discard(body, self._limits)
         self._intake.refused(refusal)
         return _refuse(request, refusal)
 
@@ -96,18 +90,17 @@ class HttpReceiver:
                 "http/protobuf"
             )
         # A length that is announced is refused before it is read.
-        if int(request.headers.get("content-length", 0)) > MAX_REQUEST_BYTES:
-            raise _too_large()
+        limit = self._limits.request_bytes
+        if int(request.headers.get("content-length", 0)) > limit:
+            raise _too_large(limit)
         received = bytearray()
         async for chunk in body:
             reservation.grow(len(chunk))
             received += chunk
-            if len(received) > MAX_REQUEST_BYTES:
-                raise _too_large()
+            if len(received) > limit:
+                raise _too_large(limit)
         encoding = request.headers.get("content-encoding", "").strip().lower()
-        return await asyncio.to_thread(
-            inflate, bytes(received), encoding, MAX_REQUEST_BYTES, reservation.grow
-        )
+        return await asyncio.to_thread(inflate, bytes(received), encoding, limit, reservation.grow)
 
 
 async def serve_http(
@@ -120,18 +113,18 @@ async def serve_http(
     config.errorlog = logger
     # Hypercorn counts a connection as idle until a request's head is complete, so this is its
     # header timeout as well as its keep-alive.
-    config.keep_alive_timeout = HEADER_TIMEOUT_S
+    config.keep_alive_timeout = intake.limits.header_s
     config.keep_alive_max_requests = 1_000_000
     config.graceful_timeout = 5
     config.include_server_header = False
     await serve(HttpReceiver(intake).application, config, shutdown_trigger=stop, mode="asgi")  # type: ignore[arg-type]
 
 
-def _too_large() -> TooLarge:
-    return TooLarge(f"expected at most {MAX_REQUEST_BYTES} bytes in a request: send less at a time")
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"expected at most {limit} bytes in a request: send less at a time")
 
 
-async def _discard(body: AsyncIterator[bytes]) -> None:
+async def _discard(body: AsyncIterator[bytes], limits: Limits) -> None:
     """Read on to the end of a refused body.
 
     A sender that is still writing sees a broken connection instead of the answer, and retries
@@ -139,10 +132,10 @@ async def _discard(body: AsyncIterator[bytes]) -> None:
     """
     size = 0
     try:
-        async with asyncio.timeout(MAX_BODY_S):
+        async with asyncio.timeout(limits.body_s):
             async for chunk in body:
                 size += len(chunk)
-                if size > _MAX_DISCARDED_BYTES:
+                if size > 2 * limits.request_bytes:
                     return
     except (ClientDisconnect, TimeoutError):
         return

@@ -8,17 +8,11 @@ from typing import Self
 
 from retrospan_collector.otlp.refusals import NotStored
 
-MAX_REQUEST_BYTES = 64 * 2**20
-"""The largest request, compressed or not; the default the OTLP specification recommends."""
-
-MAX_IN_FLIGHT_BYTES = 96 * 2**20
-"""All requests together that have arrived and are not answered."""
-
 
 class BytesInFlight:
     """Counts the bytes of unanswered requests and refuses what would exceed the bound."""
 
-    def __init__(self, limit: int = MAX_IN_FLIGHT_BYTES) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
         self._held = 0
         self._lock = threading.Lock()

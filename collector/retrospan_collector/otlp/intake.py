@@ -8,6 +8,7 @@ from collections import Counter
 
 from retrospan_collector.otlp.in_flight import BytesInFlight
 from retrospan_collector.otlp.inspection import Inspected, inspect
+from retrospan_collector.otlp.limits import Limits
 from retrospan_collector.otlp.refusals import NotStored, Refusal
 from retrospan_collector.otlp.tally import Tally
 from retrospan_collector.spool import SegmentWriter, SpoolClosed
@@ -19,10 +20,11 @@ _LARGE_BYTES = 4 * 2**20
 class TraceIntake:
     """Takes trace export requests into the spool."""
 
-    def __init__(self, writer: SegmentWriter, in_flight: BytesInFlight, tally: Tally) -> None:
-        self.in_flight = in_flight
+    def __init__(self, writer: SegmentWriter, limits: Limits) -> None:
+        self.limits = limits
+        self.in_flight = BytesInFlight(limits.in_flight_bytes)
         self._writer = writer
-        self._tally = tally
+        self._tally = Tally()
         self._one_large = threading.Lock()
 
     @property
