@@ -7,11 +7,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from retrospan_collector.clickhouse.embedded import create_database, open_handle
+from retrospan_collector.clickhouse.embedded import DATABASE, open_handle, start_engine
 from retrospan_collector.clickhouse.failures import engine_failures
 from retrospan_collector.clickhouse.migrations import migrate
 from retrospan_collector.clickhouse.ownership import (
@@ -55,13 +56,13 @@ class Store:
         connect: Callable[[], Client],
         *,
         shared: bool,
-        lock: DirectoryLock | None,
+        release: Callable[[], None] = lambda: None,
     ) -> None:
         self.address = address
         """The store's URL without a password, for people."""
         self._connect = connect
         self._shared = connect() if shared else None
-        self._lock = lock
+        self._release = release
         self._local = threading.local()
         self._clients: weakref.WeakSet[Client] = weakref.WeakSet()
         self._closed = False
@@ -122,8 +123,7 @@ class Store:
         self._closed = True
         for client in [*self._clients, *([self._shared] if self._shared else [])]:
             client.close()
-        if self._lock is not None:
-            self._lock.release()
+        self._release()
 
     def __enter__(self) -> Self:
         return self
@@ -174,20 +174,17 @@ def open_store(url: str) -> Store:
 
 def open_engine(target: EmbeddedStore, role: Role) -> Store:
     """The engine in this process; StoreInUse names the process that has it instead."""
-    lock = DirectoryLock(target.directory, role)
-    try:
-        create_database(target.engine_path)
-        return _migrated(
-            Store(
-                str(target),
-                lambda: open_handle(target.engine_path, dict(DEFAULT_SETTINGS)),
-                shared=False,
-                lock=lock,
-            )
+    release = ExitStack()
+    with release:
+        release.callback(DirectoryLock(target.directory, role).release)
+        release.callback(start_engine(target.engine_path).close)
+        store = Store(
+            str(target),
+            lambda: open_handle(target.engine_path, dict(DEFAULT_SETTINGS)),
+            shared=False,
+            release=release.pop_all().close,
         )
-    except BaseException:
-        lock.release()
-        raise
+    return _migrated(store)
 
 
 def open_face(target: EmbeddedStore, note: OwnerNote) -> Store:
@@ -195,7 +192,13 @@ def open_face(target: EmbeddedStore, note: OwnerNote) -> Store:
     host, _, port = note.clickhouse.rpartition(":")
     return _migrated(
         _open_http(
-            str(target), host=host, port=int(port), password=note.token, database="retrospan"
+            str(target),
+            host=host,
+            port=int(port),
+            username="retrospan",
+            password=note.token,
+            database=DATABASE,
+            compress=False,
         )
     )
 
@@ -225,7 +228,7 @@ def _open_http(address: str, **where: Any) -> Store:
         )
 
     with engine_failures(address):
-        return Store(address, connect, shared=True, lock=None)
+        return Store(address, connect, shared=True)
 
 
 def _password_from_file() -> str:

@@ -7,8 +7,10 @@ second to import, and knows no memory limit of its own.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retrospan_collector.errors import EngineMissing, StoreUnreachable
 
@@ -23,9 +25,9 @@ GIB = 2**30
 
 def open_handle(engine_path: Path, settings: dict[str, object]) -> Client:
     """A handle on the engine in a directory, which the calling thread keeps for itself."""
-    try:
-        import clickhouse_connect
+    import clickhouse_connect
 
+    with _engine_opening(engine_path):
         return clickhouse_connect.get_client(
             interface="chdb",
             path=str(engine_path),
@@ -34,6 +36,47 @@ def open_handle(engine_path: Path, settings: dict[str, object]) -> Client:
             tz_mode="aware",
             chdb_options={"max_server_memory_usage": str(engine_memory_cap())},
         )
+
+
+def open_connection(engine_path: Path) -> Any:
+    """The engine's own connection, without a driver: bytes in, bytes out."""
+    with _engine_opening(engine_path):
+        import chdb
+
+        path = os.path.realpath(engine_path)
+        return chdb.connect(f"{path}?max_server_memory_usage={engine_memory_cap()}")
+
+
+def start_engine(engine_path: Path) -> Any:
+    """Load the engine and prepare its databases; it stays loaded until the result is closed."""
+    engine_path.mkdir(parents=True, exist_ok=True)
+    connection = open_connection(engine_path)
+    try:
+        connection.query(f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic")
+        _close_file_tables(connection, engine_path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _close_file_tables(connection: Any, engine_path: Path) -> None:
+    """Replace the engine's `default` database, in which any file's name is a table.
+
+    New connections begin in `default`, so there has to be one. The engine brings its own at each
+    start, whatever its metadata say.
+    """
+    connection.query("DETACH DATABASE IF EXISTS default")
+    known = (engine_path / "metadata" / "default.sql").exists()
+    connection.query(
+        "ATTACH DATABASE default" if known else "CREATE DATABASE default ENGINE = Memory"
+    )
+
+
+@contextmanager
+def _engine_opening(engine_path: Path) -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise EngineMissing(
             f"expected the embedded engine for {engine_path.parent} and it is not installed: "
@@ -41,22 +84,8 @@ def open_handle(engine_path: Path, settings: dict[str, object]) -> Client:
         ) from error
     except Exception as error:
         raise StoreUnreachable(
-            f"expected an engine's files in {engine_path} and it could not open them: {error}"
+            f"expected an engine's files in {engine_path} and could not open them: {error}"
         ) from error
-
-
-def create_database(engine_path: Path) -> None:
-    """Make our database where it is missing: handles refuse to open without it."""
-    engine_path.mkdir(parents=True, exist_ok=True)
-    try:
-        import chdb
-    except ImportError:
-        return  # `open_handle` says it better
-    connection = chdb.connect(f"{engine_path}?max_server_memory_usage={engine_memory_cap()}")
-    try:
-        connection.query(f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic")
-    finally:
-        connection.close()
 
 
 def engine_memory_cap() -> int:

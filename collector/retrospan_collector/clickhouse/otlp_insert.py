@@ -8,6 +8,9 @@ from importlib import resources
 from retrospan_collector.clickhouse.connection import Store
 
 _TABLES = {"traces": "otlp_traces"}
+INSERTABLE_KINDS = frozenset(_TABLES)
+"""The kinds of segment there is an insert for."""
+
 _MESSAGES = {"traces": "ExportTraceServiceRequest"}
 
 

@@ -1,0 +1,187 @@
+"""The owner: the one process that writes to a store, and for an embedded one holds the engine."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import logging
+import os
+import secrets
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import FrameType
+
+from retrospan_collector.assembler.loop import Assembler
+from retrospan_collector.clickhouse.connection import Store, open_engine, open_store
+from retrospan_collector.clickhouse.ownership import OwnerNote, remove_note, write_note
+from retrospan_collector.errors import StoreError
+from retrospan_collector.face.engine import FaceEngine
+from retrospan_collector.face.server import FaceServer
+from retrospan_collector.ports import listen
+from retrospan_collector.spool import SpoolDirectory
+from retrospan_collector.store_url import EmbeddedStore, parse_store_url
+from retrospan_collector.writer import Writer
+
+logger = logging.getLogger(__name__)
+
+ROUND_S = 0.25
+"""From the end of a round to the next; a round with nothing to do costs a look into a folder."""
+
+DRAIN_S = 45.0
+"""How long a stop waits for sealed segments to be inserted; the rest stays in the spool."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerOptions:
+    """What an owner is told when it is started."""
+
+    store: str
+    """The store's URL."""
+    spool: Path
+    """The spool directory whose segments it inserts."""
+    clickhouse_port: int = 0
+    """Loopback port of an embedded store's ClickHouse interface; 0 picks a free one."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Own a store until SIGTERM, SIGINT or the death of the parent process."""
+    parser = argparse.ArgumentParser(prog="retrospan-collector owner", allow_abbrev=False)
+    parser.add_argument("--store", required=True, metavar="URL")
+    parser.add_argument("--spool", required=True, type=Path, metavar="DIRECTORY")
+    parser.add_argument("--clickhouse-port", type=int, default=0)
+    options = OwnerOptions(**vars(parser.parse_args(argv)))
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    stop: SimpleQueue[None] = SimpleQueue()
+    _stop_on_signals(stop)
+    _stop_with_parent(stop)
+    own(options, stop)
+    return 0
+
+
+def own(options: OwnerOptions, stop: SimpleQueue[None]) -> None:
+    """Write and assemble until `stop` gets an item, then insert what is sealed and leave cleanly.
+
+    A queue and not an event: a signal handler may put into it while the same thread waits on it.
+    """
+    spool = SpoolDirectory(options.spool)
+    with _opened(options) as store:
+        writer = Writer(store, spool)
+        assembler = Assembler(store)
+        loops = [
+            _Loop("writer", lambda: writer.round().inserted > 0),
+            _Loop("assembler", lambda: assembler.round(datetime.now(UTC)).behind),
+        ]
+        while not _asked_to_stop(stop) and all(loop.alive for loop in loops):
+            pass
+        for loop in loops:
+            loop.stop()
+        _drain(writer)
+        assembler.round(datetime.now(UTC))
+        writer.close()
+
+
+@contextmanager
+def _opened(options: OwnerOptions) -> Iterator[Store]:
+    """The store, with the note that says where it answers for as long as it does."""
+    target = parse_store_url(options.store)
+    with ExitStack() as stack:
+        token = address = ""
+        if isinstance(target, EmbeddedStore):
+            # The port first: a taken one should be said before the engine is loaded for nothing.
+            listening = listen("clickhouse", options.clickhouse_port)
+            stack.callback(listening.close)
+            store = stack.enter_context(open_engine(target, "owner"))
+            token = secrets.token_urlsafe(32)
+            face = FaceServer(FaceEngine(target.engine_path), token, listening)
+            stack.callback(face.stop)
+            address, state = face.address, target.state_path
+        else:
+            store = stack.enter_context(open_store(options.store))
+            address, state = str(target), options.spool
+        write_note(state, OwnerNote(os.getpid(), str(target), address, token))
+        stack.callback(remove_note, state)
+        yield store
+
+
+def _asked_to_stop(stop: SimpleQueue[None]) -> bool:
+    try:
+        stop.get(timeout=0.5)
+    except Empty:
+        return False
+    return True
+
+
+def _drain(writer: Writer) -> None:
+    deadline = time.monotonic() + DRAIN_S
+    while writer.round().inserted and time.monotonic() < deadline:
+        pass
+
+
+class _Loop:
+    """Rounds of one kind of work in a thread, until it is stopped.
+
+    A round that fails is logged and comes again: the store may be away for a while. Only an
+    error that is not the store's ends the loop, and with it the owner, which is then restarted.
+    """
+
+    def __init__(self, name: str, work: Callable[[], bool]) -> None:
+        self._work = work
+        self._stop = threading.Event()
+        self._said = ""
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether rounds still happen."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Let the round that runs end, and no other begin."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                more = self._work()
+                self._said = ""
+            except StoreError as error:
+                more = False
+                if str(error) != self._said:
+                    logger.warning("%s failed and comes again: %s", self._thread.name, error)
+                    self._said = str(error)
+            if not more:
+                self._stop.wait(ROUND_S)
+
+
+def _stop_on_signals(stop: SimpleQueue[None]) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop.put(None)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handle)
+
+
+def _stop_with_parent(stop: SimpleQueue[None]) -> None:
+    """Stop when the process that started us is gone: nobody else would."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        stop.put(None)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
