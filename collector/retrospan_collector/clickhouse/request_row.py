@@ -176,9 +176,12 @@ class AssembledRow:
     span_count: int
     last_arrival: datetime
     key_service_name: tuple[str, ...] = ()
-    """Service, timestamp and root of the rows written, as parallel tuples."""
+    """Service, timestamp, root, span count and lateness of the rows written, in parallel."""
     key_timestamp: tuple[datetime, ...] = ()
     key_root_span_id: tuple[str, ...] = ()
+    key_span_count: tuple[int, ...] = ()
+    key_late: tuple[int, ...] = ()
+    """1 where the row had been settled before and was written again."""
     pending: int = 0
     """1 while a group of the trace still waits for its root."""
     version: int

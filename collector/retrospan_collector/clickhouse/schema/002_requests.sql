@@ -111,19 +111,24 @@ SETTINGS index_granularity = 1024;
 
 -- The assembler's memory: from how many spans a trace was assembled, the last arrival it used,
 -- and the keys its rows stand under, so that a late root can take back the rows it replaces.
+-- A day a partition, because every round asks for what was assembled since a moment ago; the
+-- newest version of a trace may stand in any of them.
 CREATE TABLE IF NOT EXISTS assembled
 (
     SampleKey UInt64,
     TraceId String CODEC(ZSTD(1)),
     SpanCount UInt32,
-    LastArrival DateTime64(3, 'UTC'),
+    LastArrival DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
     KeyServiceName Array(LowCardinality(String)) CODEC(ZSTD(1)),
     KeyTimestamp Array(DateTime64(9, 'UTC')) CODEC(ZSTD(1)),
     KeyRootSpanId Array(String) CODEC(ZSTD(1)),
+    KeySpanCount Array(UInt32) CODEC(ZSTD(1)),
+    KeyLate Array(UInt8) CODEC(ZSTD(1)),
     Pending UInt8,
     Version UInt64
 )
 ENGINE = ReplacingMergeTree(Version)
+PARTITION BY toDate(LastArrival, 'UTC')
 ORDER BY (SampleKey, TraceId)
 TTL toDateTime(LastArrival) + INTERVAL 30 DAY
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1;

@@ -1,0 +1,50 @@
+"""Which passage texts have to be written: each once, and again before its retention ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+from typing import Final
+
+from retrospan_collector.assembler.reading import stored_texts
+from retrospan_collector.clickhouse.connection import Store
+from retrospan_collector.clickhouse.request_row import PassageTextRow
+
+RETENTION: Final = timedelta(days=400)
+"""How long `passage_texts` keeps a text that nobody retrieves."""
+
+_REWRITE_AFTER: Final = RETENTION / 4
+_MOST_KNOWN: Final = 200_000
+
+
+class KnownTexts:
+    """Remembers which texts are stored, so that a text in every request is not written with each.
+
+    Args:
+        store: asked about texts that were not met before.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last_seen: dict[bytes, date] = {}
+
+    def missing(self, rows: Iterable[PassageTextRow]) -> list[PassageTextRow]:
+        """Those of the texts that are not stored, or were last seen long ago; each once."""
+        wanted = {row.hash: row for row in rows}
+        unknown = [content for content in wanted if content not in self._last_seen]
+        if unknown:
+            self._remember(stored_texts(self._store, unknown))
+        return [row for row in wanted.values() if self._is_stale(row)]
+
+    def written(self, rows: Iterable[PassageTextRow]) -> None:
+        """Note texts that are stored from now on."""
+        self._remember({row.hash: row.last_seen for row in rows})
+
+    def _is_stale(self, row: PassageTextRow) -> bool:
+        last_seen = self._last_seen.get(row.hash)
+        return last_seen is None or row.last_seen - last_seen > _REWRITE_AFTER
+
+    def _remember(self, seen: dict[bytes, date]) -> None:
+        self._last_seen |= seen
+        while len(self._last_seen) > _MOST_KNOWN:
+            del self._last_seen[next(iter(self._last_seen))]
