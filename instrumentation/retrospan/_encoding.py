@@ -52,12 +52,12 @@ def to_json(value: object) -> str:
     return json.dumps(plain(value), ensure_ascii=False)
 
 
-def canonical_json(value: object) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces.
+def canonical_json(value: Json) -> str:
+    """Return the one JSON text of a `plain` value: sorted keys, no spaces.
 
     It is stable through a round trip: parsing the text and asking again gives the same text.
     """
-    return json.dumps(plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 class _Plainer:

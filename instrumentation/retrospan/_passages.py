@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retrospan._encoding import canonical_json, clean_text
+from retrospan._encoding import Json, canonical_json, clean_text, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +58,49 @@ def passage_hash(text: str, metadata: Mapping[str, object] | None = None) -> str
     It covers the text and the canonical JSON of the metadata, so a passage whose text stayed
     and whose permissions changed is another passage. Empty metadata counts as none.
     """
-    return _digest(clean_text(text), _metadata_text(metadata))
+    described = plain(metadata)
+    return _digest(clean_text(text), None if described == {} else described)
 
 
-def recorded_hash(passage: Passage) -> str:
-    """Return the hash that stands in the record: empty for a passage that has no content."""
-    text, metadata = clean_text(passage.text), _metadata_text(passage.metadata)
-    return _digest(text, metadata) if text or metadata else ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedPassage:
+    """A passage as it is recorded: valid Unicode, JSON types, and its hash."""
+
+    id: str
+    document_id: str
+    text: str
+    metadata: Json
+    """None where there is none, or nothing in it."""
+
+    hash: str
+    """Empty for a passage without content."""
 
 
-def identity(passages: Sequence[Passage]) -> str:
+def describe(passage: Passage) -> DescribedPassage:
+    """Return what is recorded of a passage, whatever the host put into it."""
+    text = "" if passage.text is None else clean_text(passage.text)
+    metadata = plain(passage.metadata)
+    if metadata == {}:
+        metadata = None
+    return DescribedPassage(
+        id=_text_or_empty(passage.id),
+        document_id=_text_or_empty(passage.document_id),
+        text=text,
+        metadata=metadata,
+        hash=_digest(text, metadata) if text or metadata is not None else "",
+    )
+
+
+def identity(passages: Sequence[DescribedPassage]) -> str:
     """Return one hash for a list of passages: equal ids and contents in equal order, no more."""
-    named = [[clean_text(passage.id), recorded_hash(passage)] for passage in passages]
+    named: Json = [[passage.id, passage.hash] for passage in passages]
     return hashlib.sha256(canonical_json(named).encode()).digest()[:16].hex()
 
 
-def _metadata_text(metadata: object) -> str:
-    text = "" if metadata is None else canonical_json(metadata)
-    return "" if text == "{}" else text
+def _text_or_empty(value: object) -> str:
+    return "" if value is None else clean_text(value)
 
 
-def _digest(text: str, metadata: str) -> str:
-    return hashlib.sha256(text.encode() + b"\0" + metadata.encode()).digest()[:16].hex()
+def _digest(text: str, metadata: Json) -> str:
+    canonical = "" if metadata is None else canonical_json(metadata)
+    return hashlib.sha256(text.encode() + b"\0" + canonical.encode()).digest()[:16].hex()

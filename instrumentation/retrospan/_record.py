@@ -3,17 +3,18 @@
 import json
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from opentelemetry.util.types import AttributeValue
 
 from retrospan import attributes
 from retrospan._assembly import Assembly
-from retrospan._encoding import clean_text, plain, to_json
+from retrospan._encoding import Json, clean_text, to_json
 from retrospan._guard import note_once
 from retrospan._output import Citation
-from retrospan._passages import Passage, Retrieval, identity, recorded_hash
+from retrospan._passages import DescribedPassage, Passage, Retrieval, identity
 from retrospan._run_scope import RunScope
 from retrospan._settings import SystemSettings
 
@@ -28,26 +29,36 @@ _METADATA_ARRAYS: Final = (
 )
 
 
-def request_attributes(settings: SystemSettings, run: RunScope | None) -> Attributes:
-    """Return what is known before a request runs; small enough for a sampler."""
-    known: Attributes = {
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPassage:
+    """A passage with what the record needs of it, worked out once a request."""
+
+    passage: Passage
+    described: DescribedPassage
+    tokens: int | None
+
+
+def request_attributes(settings: SystemSettings, input: object, run: RunScope | None) -> Attributes:
+    """Return the record of what was asked of which system, and for which run."""
+    name = clean_text(settings.name)
+    recorded: Attributes = {
         attributes.OPERATION_NAME: "invoke_workflow",
-        attributes.WORKFLOW_NAME: clean_text(settings.name),
-        attributes.SYSTEM_NAME: clean_text(settings.name),
+        attributes.WORKFLOW_NAME: name,
+        attributes.SYSTEM_NAME: name,
         attributes.SYSTEM_VERSION: clean_text(settings.version),
+        attributes.INPUT: to_json(input),
     }
     if run is not None:
-        known[attributes.RUN_ID] = clean_text(run.run_id)
+        recorded[attributes.RUN_ID] = clean_text(run.run_id)
         if run.case_id:
-            known[attributes.CASE_ID] = clean_text(run.case_id)
-    return known
+            recorded[attributes.CASE_ID] = clean_text(run.case_id)
+    return recorded
 
 
 def retrieval_attributes(
-    retrieval: Retrieval, settings: SystemSettings, tokens: Sequence[int | None]
+    retrieval: Retrieval, settings: SystemSettings, candidates: Sequence[RecordedPassage]
 ) -> Attributes:
-    """Return the record of one retrieval; `tokens` has one count for each candidate."""
-    candidates = retrieval.candidates
+    """Return the record of one retrieval."""
     depth = settings.depth if retrieval.depth is None else retrieval.depth
     if len(candidates) > settings.depth:
         note_once(
@@ -56,23 +67,25 @@ def retrieval_attributes(
             f" where {settings.depth} were asked for; all are recorded",
         )
     recorded: Attributes = {
+        attributes.OPERATION_NAME: "retrieval",
         attributes.RETRIEVAL_TOP_K: _integer(depth),
         attributes.RETRIEVAL_QUERY_TEXT: clean_text(retrieval.query),
         attributes.RETRIEVAL_DOCUMENTS: _documents(candidates),
-        attributes.RETRIEVAL_IDENTITY: identity(candidates),
+        attributes.RETRIEVAL_IDENTITY: identity([item.described for item in candidates]),
     }
     if settings.index_version is not None:
         recorded[attributes.INDEX_VERSION] = clean_text(settings.index_version)
-    return recorded | _passage_arrays(candidates, tokens)
+    return recorded | _passage_arrays(candidates)
 
 
 def rerank_attributes(
-    before: Sequence[Passage], after: Sequence[Passage], tokens: Sequence[int | None]
+    before: Sequence[RecordedPassage], after: Sequence[RecordedPassage]
 ) -> Attributes:
     """Return the record of one rerank: the new order, and where each passage came from."""
     return {
+        attributes.OPERATION_NAME: "rerank",
         attributes.RERANK_INPUT_POSITION: _input_positions(before, after),
-        **_passage_arrays(after, tokens),
+        **_passage_arrays(after),
     }
 
 
@@ -96,6 +109,14 @@ def assembly_attributes(assembly: Assembly) -> Attributes:
     return recorded
 
 
+def context_attributes(context: Sequence[RecordedPassage]) -> Attributes:
+    """Return the record of a generation that has begun."""
+    return {
+        attributes.COMPLETED: False,
+        attributes.CONTEXT_IDENTITY: identity([item.described for item in context]),
+    }
+
+
 def generation_attributes(answer: str | None, citations: Sequence[Citation] | None) -> Attributes:
     """Return the record of a generation that came to its end."""
     recorded: Attributes = {attributes.COMPLETED: True}
@@ -106,46 +127,48 @@ def generation_attributes(answer: str | None, citations: Sequence[Citation] | No
     return recorded
 
 
-def _passage_arrays(passages: Sequence[Passage], tokens: Sequence[int | None]) -> Attributes:
+def prompt_attributes(settings: SystemSettings) -> Attributes:
+    """Return what identifies the prompt."""
+    version = settings.prompt_version
+    return {} if version is None else {attributes.PROMPT_VERSION: clean_text(version)}
+
+
+def _passage_arrays(passages: Sequence[RecordedPassage]) -> Attributes:
+    described = [item.described for item in passages]
     recorded: Attributes = {
-        attributes.PASSAGES_ID: _texts(passages, lambda passage: passage.id),
-        attributes.PASSAGES_DOCUMENT_ID: _texts(passages, lambda passage: passage.document_id),
-        attributes.PASSAGES_SCORE: [_score(passage.score) for passage in passages],
-        attributes.PASSAGES_TOKENS: [-1 if n is None else _integer(n) for n in tokens],
-        attributes.PASSAGES_HASH: [recorded_hash(passage) for passage in passages],
+        attributes.PASSAGES_ID: [item.id for item in described],
+        attributes.PASSAGES_DOCUMENT_ID: [item.document_id for item in described],
+        attributes.PASSAGES_SCORE: [_score(item.passage.score) for item in passages],
+        attributes.PASSAGES_TOKENS: [
+            -1 if item.tokens is None else _integer(item.tokens) for item in passages
+        ],
+        attributes.PASSAGES_HASH: [item.hash for item in described],
     }
-    metadata = [plain(passage.metadata) for passage in passages]
     for key, name in _METADATA_ARRAYS:
-        values = [_metadata_value(item, key) for item in metadata]
+        values = [_metadata_value(item.metadata, key) for item in described]
         if any(values):
             recorded[name] = values
     return recorded
 
 
-def _texts(passages: Sequence[Passage], read: Callable[[Passage], object]) -> list[str]:
-    values = [read(passage) for passage in passages]
-    return ["" if value is None else clean_text(value) for value in values]
-
-
-def _metadata_value(metadata: object, key: str) -> str:
+def _metadata_value(metadata: Json, key: str) -> str:
     value = metadata.get(key) if isinstance(metadata, dict) else None
     if value is None or isinstance(value, str):
         return value or ""
     return to_json(value)
 
 
-def _documents(candidates: Sequence[Passage]) -> str:
+def _documents(candidates: Sequence[RecordedPassage]) -> str:
     documents: list[dict[str, object]] = []
-    for passage in candidates:
-        score = _score(passage.score)
+    for item in candidates:
+        score = _score(item.passage.score)
         document: dict[str, object] = {
-            "id": clean_text(passage.id),
+            "id": item.described.id,
             "score": score if math.isfinite(score) else None,
-            "content": clean_text(passage.text),
+            "content": item.described.text,
         }
-        metadata = plain(passage.metadata)
-        if metadata is not None and metadata != {}:
-            document["metadata"] = metadata
+        if item.described.metadata is not None:
+            document["metadata"] = item.described.metadata
         documents.append(document)
     return json.dumps(documents, ensure_ascii=False)
 
@@ -177,10 +200,13 @@ def _integer(value: object) -> int:
     return number if -1 <= number <= _MAX_INTEGER else -1
 
 
-def _input_positions(before: Sequence[Passage], after: Sequence[Passage]) -> list[int]:
+def _input_positions(
+    before: Sequence[RecordedPassage], after: Sequence[RecordedPassage]
+) -> list[int]:
     """Return each passage's place before: the same object, else the first with the same id."""
-    same = {id(passage): position for position, passage in enumerate(before, start=1)}
+    same: dict[int, int] = {}
     named: dict[str, int] = {}
-    for position, passage in enumerate(before, start=1):
-        named.setdefault(clean_text(passage.id), position)
-    return [same.get(id(passage)) or named.get(clean_text(passage.id), 0) for passage in after]
+    for position, item in enumerate(before, start=1):
+        same.setdefault(id(item.passage), position)
+        named.setdefault(item.described.id, position)
+    return [same.get(id(item.passage)) or named.get(item.described.id, 0) for item in after]

@@ -1,29 +1,32 @@
 """One request through a system: retrieve, assemble, generate, with a span for each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from opentelemetry.trace import SpanKind, Tracer
 
-from retrospan import attributes
 from retrospan._assembly import Assembly, BudgetRule, DroppedReason, assemble, token_count
-from retrospan._encoding import clean_text, to_json
+from retrospan._encoding import clean_text
 from retrospan._guard import guarded
 from retrospan._output import Citation, answer_of, citations_of
-from retrospan._passages import Passage, Retrieval, identity
+from retrospan._passages import Passage, Retrieval, describe
 from retrospan._record import (
-    Attributes,
+    RecordedPassage,
     assembly_attributes,
+    context_attributes,
     generation_attributes,
+    prompt_attributes,
     request_attributes,
     rerank_attributes,
     retrieval_attributes,
 )
-from retrospan._run_scope import current_run
+from retrospan._run_scope import RunScope, current_run
 from retrospan._settings import SystemSettings
 from retrospan._steps import Step
 from retrospan._tracing import tracer_for
+from retrospan.attributes import Stage
 
 
 class RagSystem(Protocol):
@@ -79,7 +82,7 @@ class TokenCounter:
 class Request:
     """The steps of one request; each opens its span under the request's."""
 
-    __slots__ = ("_counter", "_input", "_settings", "_system", "_tracer")
+    __slots__ = ("_counter", "_described", "_input", "_settings", "_system", "_tracer")
 
     def __init__(
         self, system: RagSystem, settings: SystemSettings, input: object, tracer: Tracer | None
@@ -90,18 +93,12 @@ class Request:
         self._tracer = tracer
         count = getattr(system, "count_tokens", None) if settings.has_token_counter else None
         self._counter = None if count is None else TokenCounter(count)
+        self._described: dict[int, RecordedPassage] = {}
 
     def retrieve(self) -> Sequence[Passage]:
         """Return the candidates in the order assembly takes them: reranked, if the system does."""
         settings = self._settings
-        known = {attributes.OPERATION_NAME: "retrieval"}
-        step = Step(
-            self._tracer,
-            attributes.Stage.RETRIEVE,
-            "retrieval",
-            kind=SpanKind.CLIENT,
-            known=known,
-        )
+        step = Step(self._tracer, Stage.RETRIEVE, "retrieval", kind=SpanKind.CLIENT)
         with step:
             retrieval = self._system.retrieve(self._input, settings.depth)
             step.stop_clock()
@@ -113,7 +110,7 @@ class Request:
             _check_passages("retrieve", settings.name, retrieval.candidates)
             step.record(
                 lambda: retrieval_attributes(
-                    retrieval, settings, self._token_counts(retrieval.candidates)
+                    retrieval, settings, self._recorded(retrieval.candidates)
                 )
             )
         rerank = getattr(self._system, "rerank", None)
@@ -123,9 +120,7 @@ class Request:
         self, rerank: Callable[[object, Sequence[Passage]], object], retrieval: Retrieval
     ) -> Sequence[Passage]:
         before = retrieval.candidates
-        known = {attributes.OPERATION_NAME: "rerank"}
-        step = Step(self._tracer, attributes.Stage.RERANK, "rerank", known=known)
-        with step:
+        with Step(self._tracer, Stage.RERANK, "rerank") as step:
             after = rerank(self._input, before)
             step.stop_clock()
             if not isinstance(after, list | tuple):
@@ -134,7 +129,7 @@ class Request:
                     f" retrospan.Passage; it returned {type(after).__qualname__}"
                 )
             _check_passages("rerank", self._settings.name, after)
-            step.record(lambda: rerank_attributes(before, after, self._token_counts(after)))
+            step.record(lambda: rerank_attributes(self._recorded(before), self._recorded(after)))
         return tuple(after)
 
     def assemble(
@@ -147,8 +142,8 @@ class Request:
         ineligible: Mapping[int, DroppedReason] | None = None,
     ) -> Assembly:
         """Return what enters the prompt."""
-        step = Step(self._tracer, attributes.Stage.ASSEMBLE, "assemble", known=self._prompt())
-        with step:
+        with Step(self._tracer, Stage.ASSEMBLE, "assemble") as step:
+            step.record(lambda: prompt_attributes(self._settings))
             assembly = assemble(
                 passages,
                 top_k=top_k,
@@ -165,14 +160,9 @@ class Request:
         """Return what the system made of the assembled context."""
         settings = self._settings
         name = f"generate {clean_text(settings.name)}"
-        step = Step(self._tracer, attributes.Stage.GENERATE, name, known=self._prompt())
-        with step:
-            step.record(
-                lambda: {
-                    attributes.COMPLETED: False,
-                    attributes.CONTEXT_IDENTITY: identity(assembly.context),
-                }
-            )
+        with Step(self._tracer, Stage.GENERATE, name) as step:
+            step.record(lambda: prompt_attributes(settings))
+            step.record(lambda: context_attributes(self._recorded(assembly.context)))
             output = self._system.generate(self._input, assembly.context)
             step.stop_clock()
             if not isinstance(output, str | Mapping):
@@ -191,20 +181,21 @@ class Request:
             return self._counter
         return None if self._tracer is None else self._counter.or_unknown
 
-    def _token_counts(self, passages: Sequence[Passage]) -> list[int | None]:
-        count = None if self._counter is None else self._counter.or_unknown
-        return [token_count(passage, count) for passage in passages]
+    def _recorded(self, passages: Sequence[Passage]) -> list[RecordedPassage]:
+        return [self._described.get(id(passage)) or self._describe(passage) for passage in passages]
 
-    def _prompt(self) -> dict[str, str]:
-        version = self._settings.prompt_version
-        return {} if version is None else {attributes.PROMPT_VERSION: clean_text(version)}
+    def _describe(self, passage: Passage) -> RecordedPassage:
+        count = None if self._counter is None else self._counter.or_unknown
+        recorded = RecordedPassage(
+            passage=passage, described=describe(passage), tokens=token_count(passage, count)
+        )
+        self._described[id(passage)] = recorded
+        return recorded
 
 
 def serve(system: RagSystem, settings: SystemSettings, input: object) -> Outcome:
     """Run one request whole: retrieve, assemble, generate."""
-    with _open_request(settings) as step:
-        step.record(lambda: {attributes.INPUT: to_json(input)})
-        request = Request(system, settings, input, step.recording_tracer)
+    with _request_step(system, settings, input) as request:
         assembly = request.assemble(
             request.retrieve(),
             top_k=settings.top_k,
@@ -226,9 +217,7 @@ def serve_again(
     ineligible: Mapping[int, DroppedReason] | None,
 ) -> Outcome:
     """Run a request on passages already known: the retriever is not asked."""
-    with _open_request(settings) as step:
-        step.record(lambda: {attributes.INPUT: to_json(input)})
-        request = Request(system, settings, input, step.recording_tracer)
+    with _request_step(system, settings, input) as request:
         _check_passages("replay", settings.name, passages)
         assembly = request.assemble(
             passages, top_k=top_k, token_budget=token_budget, rule=rule, ineligible=ineligible
@@ -236,15 +225,17 @@ def serve_again(
         return request.generate(assembly)
 
 
-def _open_request(settings: SystemSettings) -> Step:
+@contextmanager
+def _request_step(system: RagSystem, settings: SystemSettings, input: object) -> Iterator[Request]:
     tracer: Tracer | None = None
-    known: Attributes = {}
-    with guarded("prepare a request's span"):
+    run: RunScope | None = None
+    with guarded("find the tracer"):
         run = current_run()
         tracer = tracer_for(run)
-        known = request_attributes(settings, run)
     name = f"invoke_workflow {clean_text(settings.name)}"
-    return Step(tracer, attributes.Stage.REQUEST, name, known=known)
+    with Step(tracer, Stage.REQUEST, name) as step:
+        step.record(lambda: request_attributes(settings, input, run))
+        yield Request(system, settings, input, step.recording_tracer)
 
 
 def _check_passages(stage: str, name: str, passages: Sequence[object]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from retrospan._assembly import BudgetRule
-from retrospan._encoding import canonical_json
+from retrospan._encoding import canonical_json, plain
 
 CHANGEABLE: Final = ("depth", "top_k", "token_budget", "budget_rule")
 """The settings a test run may change without touching the system's code."""
@@ -80,7 +80,7 @@ class SystemSettings:
 
 def index_version_text(version: str | Mapping[str, str] | None) -> str | None:
     """Return the index version as it is recorded: parts become canonical JSON text."""
-    return canonical_json(version) if isinstance(version, Mapping) else version
+    return canonical_json(plain(version)) if isinstance(version, Mapping) else version
 
 
 def _check_text(name: str, value: object) -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import Token
 from types import TracebackType
+from typing import Final
 
 from opentelemetry import context, trace
 from opentelemetry.context import Context
@@ -16,6 +17,14 @@ from retrospan._guard import guarded
 
 Attributes = Mapping[str, AttributeValue]
 
+_ON_EVERY_SPAN: Final[Mapping[attributes.Stage, Attributes]] = {
+    stage: {
+        attributes.SCHEMA_VERSION: attributes.CURRENT_SCHEMA_VERSION,
+        attributes.STAGE: stage.value,
+    }
+    for stage in attributes.Stage
+}
+
 
 class Step:
     """A context manager around one step of the host's code, current while it runs.
@@ -27,7 +36,6 @@ class Step:
     __slots__ = (
         "_end_ns",
         "_kind",
-        "_known",
         "_name",
         "_recording",
         "_span",
@@ -43,7 +51,6 @@ class Step:
         name: str,
         *,
         kind: SpanKind = SpanKind.INTERNAL,
-        known: Attributes | None = None,
     ) -> None:
         """Prepare a step.
 
@@ -52,13 +59,11 @@ class Step:
             stage: the value of `retrospan.stage`.
             name: the span's name.
             kind: the span's kind.
-            known: attributes a sampler may want to see.
         """
         self._tracer = tracer
         self._name = name
         self._kind = kind
         self._stage = stage
-        self._known = known or {}
         self._span: Span = trace.INVALID_SPAN
         self._token: Token[Context] | None = None
         self._end_ns: int | None = None
@@ -73,12 +78,9 @@ class Step:
         if self._tracer is None:
             return self
         with guarded("open a span"):
-            known = {
-                attributes.SCHEMA_VERSION: attributes.CURRENT_SCHEMA_VERSION,
-                attributes.STAGE: self._stage.value,
-                **self._known,
-            }
-            span = self._tracer.start_span(self._name, kind=self._kind, attributes=known)
+            span = self._tracer.start_span(
+                self._name, kind=self._kind, attributes=_ON_EVERY_SPAN[self._stage]
+            )
             self._span = span
             self._recording = span.is_recording()
             # Attaching costs more than starting a span, and an application without a provider

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrospan import Passage, Retrieval
-from retrospan._passages import identity, passage_hash, recorded_hash
+from retrospan._passages import describe, identity, passage_hash
 
 
 def test_a_passages_document_is_itself_unless_said_otherwise() -> None:
@@ -54,14 +54,15 @@ def test_empty_metadata_is_no_metadata() -> None:
 
 
 def test_a_passage_without_content_has_no_hash() -> None:
-    assert recorded_hash(Passage("p1")) == ""
-    assert recorded_hash(Passage("p1", "x")) == passage_hash("x")
-    assert recorded_hash(Passage("p1", metadata={"a": 1})) == passage_hash("", {"a": 1})
+    assert describe(Passage("p1")).hash == ""
+    assert describe(Passage("p1", metadata={})).hash == ""
+    assert describe(Passage("p1", "x")).hash == passage_hash("x")
+    assert describe(Passage("p1", metadata={"a": 1})).hash == passage_hash("", {"a": 1})
 
 
 def test_an_identity_follows_ids_contents_and_order_and_nothing_else() -> None:
-    one, two = Passage("a", "x", score=0.5), Passage("b", "y")
-    assert identity([one, two]) == identity([Passage("a", "x", tokens=3), two])
+    one, two = describe(Passage("a", "x", score=0.5)), describe(Passage("b", "y"))
+    assert identity([one, two]) == identity([describe(Passage("a", "x", tokens=3)), two])
     assert len({identity([one, two]), identity([two, one]), identity([one]), identity([])}) == 4
 
 

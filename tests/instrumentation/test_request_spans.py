@@ -12,7 +12,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from retrospan import Passage, Retrieval, bind, rag_system
-from retrospan._passages import identity, passage_hash
+from retrospan._passages import describe, identity, passage_hash
 
 if TYPE_CHECKING:
     from tests.instrumentation.conftest import Recorder
@@ -120,7 +120,7 @@ def test_the_retrieve_span_holds_every_candidate(recorder: Recorder) -> None:
         "gen_ai.retrieval.top_k": 3,
         "gen_ai.retrieval.query.text": "find: How long?",
         "retrospan.index.version": '{"chunker":"v2","snapshot":"2026-11-01"}',
-        "retrospan.retrieval.identity": identity(CANDIDATES),
+        "retrospan.retrieval.identity": identity([describe(passage) for passage in CANDIDATES]),
         "retrospan.passages.id": ("kb-1#2", "kb-2", "kb-3"),
         "retrospan.passages.document_id": ("kb-1", "kb-2", "kb-3"),
         "retrospan.passages.tokens": (4, 4, 2),
@@ -158,7 +158,7 @@ def test_the_generate_span_holds_the_answer_and_the_citations_as_given(
         "retrospan.schema.version": "1",
         "retrospan.stage": "generate",
         "gen_ai.prompt.version": "p4",
-        "retrospan.context.identity": identity(CANDIDATES[:1]),
+        "retrospan.context.identity": identity([describe(CANDIDATES[0])]),
         "retrospan.completed": True,
         "retrospan.answer": "نعم: Refunds take 14 days.",
         "retrospan.citations": '["kb-1", 1]',
@@ -318,10 +318,11 @@ def test_paths_descend_into_nested_mappings(recorder: Recorder) -> None:
     assert (outcome.answer, outcome.citations) == ("deep", ("a",))
 
 
+@pytest.mark.parametrize("kind", [LookupError, StopIteration, RuntimeError])
 def test_an_exception_of_generate_passes_unchanged_and_assembly_is_still_recorded(
-    recorder: Recorder,
+    recorder: Recorder, kind: type[Exception]
 ) -> None:
-    problem = LookupError("no \ud83d model")
+    problem = kind("no \ud83d model")
 
     @rag_system(name="failing", version="1", depth=3, top_k=3, index_version="1")
     class Failing:
@@ -331,7 +332,7 @@ def test_an_exception_of_generate_passes_unchanged_and_assembly_is_still_recorde
         def generate(self, input: str, context: tuple[Passage, ...]) -> str:
             raise problem
 
-    with pytest.raises(LookupError) as caught:
+    with pytest.raises(kind) as caught:
         bind(Failing()).answer("q")
     assert caught.value is problem
     assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -339,8 +340,8 @@ def test_an_exception_of_generate_passes_unchanged_and_assembly_is_still_recorde
     for stage in ("generate", "request"):
         span = recorder.span(stage)
         assert span.status.status_code is StatusCode.ERROR
-        assert span.status.description == "LookupError: no \ufffd model"
-        assert recorder.attributes(stage)["error.type"] == "LookupError"
+        assert span.status.description == f"{kind.__name__}: no \ufffd model"
+        assert recorder.attributes(stage)["error.type"] == kind.__name__
     assert recorder.attributes("generate")["retrospan.completed"] is False
     assert recorder.span("retrieve").status.status_code is StatusCode.UNSET
 
