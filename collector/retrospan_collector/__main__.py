@@ -44,9 +44,15 @@ def _serve(arguments: Sequence[str]) -> int:
     command.add_argument("--spool", type=Path, default=None, metavar="DIRECTORY")
     command.add_argument("--until-stdin-closes", action="store_true", help="stop with the parent")
     values = vars(parser.parse_args(arguments))
-    until = sys.stdin.buffer.read if values.pop("until_stdin_closes") else None
+    until = _read_stdin if values.pop("until_stdin_closes") else None
     serve(ServeOptions(**values), lambda line: print(line, flush=True), until=until)
     return 0
+
+
+def _read_stdin() -> None:
+    # Not through sys.stdin: a thread that waits in its buffer aborts the interpreter's exit.
+    while os.read(0, 4096):
+        pass
 
 
 if __name__ == "__main__":

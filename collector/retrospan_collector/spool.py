@@ -37,6 +37,8 @@ SEAL_BYTES = 16 * 2**20
 SEAL_AFTER_S = 1.0
 """A segment is sealed at this age, so that parts grow with seconds and not with requests."""
 
+_COPIED_BYTES = 64 * 2**10
+
 
 class SpoolClosed(RuntimeError):
     """The segment writer has stopped; the request was not taken."""
@@ -84,13 +86,18 @@ class SpoolDirectory:
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload behind its length as a protobuf varint."""
-    length, prefix = len(payload), bytearray()
+    """The payload behind its length, as it stands in a segment."""
+    return _length_prefix(len(payload)) + payload
+
+
+def _length_prefix(length: int) -> bytes:
+    """The length as a protobuf varint."""
+    prefix = bytearray()
     while length > 0x7F:
         prefix.append(length & 0x7F | 0x80)
         length >>= 7
     prefix.append(length)
-    return bytes(prefix) + payload
+    return bytes(prefix)
 
 
 def sync_folder(folder: Path) -> None:
@@ -200,13 +207,12 @@ class SegmentWriter:
 
     def _commit(self, batch: list[_Waiting]) -> None:
         for waiting in batch:
-            record = frame(waiting.payload)
             current = self._segments.get(waiting.kind)
-            if current is not None and current.refuses(len(record), self._seal_bytes):
+            if current is not None and current.refuses(len(waiting.payload), self._seal_bytes):
                 self._seal([waiting.kind])
             segment = self._segments.get(waiting.kind) or self._open(waiting)
             if segment is not None:
-                segment.add(waiting, record)
+                segment.add(waiting)
                 if segment.size >= self._seal_bytes:
                     self._seal([waiting.kind])
         for segment in self._segments.values():
@@ -265,18 +271,19 @@ class _OpenSegment:
         self.finished = False
         self.opened_at = time.monotonic()
 
-    def refuses(self, record_bytes: int, seal_bytes: int) -> bool:
-        """Whether a record of this size has to go to another segment."""
-        return self.finished or self.size + record_bytes > seal_bytes
+    def refuses(self, payload_bytes: int, seal_bytes: int) -> bool:
+        """Whether a request of this size has to go to another segment."""
+        return self.finished or self.size + payload_bytes > seal_bytes
 
-    def add(self, waiting: _Waiting, record: bytes) -> None:
-        """Write the record; the request is answered by the next commit."""
+    def add(self, waiting: _Waiting) -> None:
+        """Write the request behind its length; the request is answered by the next commit."""
         self._unsynced.append(waiting)
         try:
-            rest = memoryview(record)
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
-            self.size += len(record)
+            for part in _parts(waiting.payload):
+                rest = memoryview(part)
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+                self.size += len(part)
         except OSError as error:
             self._abandon(error)
 
@@ -323,6 +330,13 @@ class _OpenSegment:
                 self._path.unlink()
         except OSError as error:
             logger.error("%s stays unsealed until the receiver starts again: %s", self._path, error)
+
+
+def _parts(payload: bytes) -> tuple[bytes, ...]:
+    """One write for a small request; no copy of a large one, which can be 64 MiB."""
+    if len(payload) < _COPIED_BYTES:
+        return (frame(payload),)
+    return (_length_prefix(len(payload)), payload)
 
 
 class _SegmentNames:

@@ -48,7 +48,8 @@ class TraceIntake:
 
     def refused(self, refusal: Refusal) -> None:
         """Count a request that was not taken."""
-        self._tally.add(Counter({f"requests refused ({type(refusal).__name__}): {refusal}": 1}))
+        cause = f"requests refused with status {refusal.http_status}"
+        self._tally.add(Counter({cause: 1}), str(refusal))
 
     def _inspect(self, payload: bytes) -> Inspected:
         if len(payload) <= _LARGE_BYTES:

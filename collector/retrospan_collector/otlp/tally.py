@@ -23,8 +23,11 @@ class Tally:
         self._logged_at: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def add(self, causes: Counter[str]) -> None:
-        """Count, and log every cause that was not logged within the last minute."""
+    def add(self, causes: Counter[str], example: str = "") -> None:
+        """Count, and log every cause that was not logged within the last minute.
+
+        The causes are a fixed set; what varies from request to request is the example.
+        """
         if not causes:
             return
         now = time.monotonic()
@@ -33,4 +36,5 @@ class Tally:
             due = [c for c in causes if now - self._logged_at.get(c, -_WINDOW_S) >= _WINDOW_S]
             self._logged_at.update(dict.fromkeys(due, now))
         for cause in due:
-            logger.warning("%s (%d since the start)", cause, self.totals[cause])
+            total = self.totals[cause]
+            logger.warning("%s (%d since the start)%s", cause, total, example and f": {example}")

@@ -80,6 +80,13 @@ def test_all_requests_that_wait_share_one_sync(spool: SpoolDirectory) -> None:
     assert _contents(spool) == [frame(b"first") + b"".join(frame(bytes([n])) for n in range(200))]
 
 
+def test_a_large_request_is_written_as_a_small_one_is(spool: SpoolDirectory) -> None:
+    large = bytes(range(256)) * 4096
+    with SegmentWriter(spool) as writer:
+        writer.append("traces", large)
+    assert _contents(spool) == [b"\x80\x80\x40" + large]
+
+
 def test_a_segment_is_sealed_when_it_is_full(spool: SpoolDirectory) -> None:
     with SegmentWriter(spool, seal_bytes=1000, seal_after_s=3600) as writer:
         for _ in range(5):
