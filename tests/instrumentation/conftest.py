@@ -62,6 +62,8 @@ class OtlpServer:
     address: str
     bodies: list[bytes] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
+    unavailable: int = 0
+    """How many requests to refuse before the first is taken."""
 
     def spans(self) -> list[dict[str, Any]]:
         """Every span received, as the JSON form of its protobuf message."""
@@ -90,10 +92,14 @@ def otlp_server() -> Iterator[OtlpServer]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            zipped = self.headers.get("Content-Encoding") == "gzip"
-            received.bodies.append(gzip.decompress(body) if zipped else body)
-            received.headers.append(dict(self.headers))
-            self.send_response(200)
+            if received.unavailable:
+                received.unavailable -= 1
+                self.send_response(503)
+            else:
+                zipped = self.headers.get("Content-Encoding") == "gzip"
+                received.bodies.append(gzip.decompress(body) if zipped else body)
+                received.headers.append({name.lower(): v for name, v in self.headers.items()})
+                self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
