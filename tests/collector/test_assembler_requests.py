@@ -159,7 +159,7 @@ def test_a_usual_request_is_recorded_whole() -> None:
 
 def test_texts_are_given_once_under_the_hash_that_the_row_holds() -> None:
     texts = look(usual()).texts
-    assert {text.hash.hex(): text.text for text in texts} == {
+    assert {known_as.hex(): content.text for known_as, content in texts.items()} == {
         HASHES[0]: "text of a",
         HASHES[1]: "text of b",
         HASHES[2]: "text of c",
@@ -348,7 +348,7 @@ def test_a_redacted_text_is_flagged_and_not_stored() -> None:
     documents = [{"id": i, "content": "__REDACTED__"} for i in "abc"]
     found = retrieval(changed={attributes.RETRIEVAL_DOCUMENTS: documents})
     looked = look([request_span(), span("r", "retrieve", found, at_s=0.1)])
-    assert looked.texts == ()
+    assert looked.texts == {}
     assert flags(looked.rows[0]) == ("redacted",)
 
 

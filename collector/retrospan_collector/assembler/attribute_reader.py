@@ -104,7 +104,9 @@ class AttributeReader:
         if value is None:
             return None
         try:
-            return tuple(math.nan if item is None else float(item) for item in value)
+            if None in value:
+                value = [math.nan if item is None else item for item in value]
+            return tuple(map(float, value))
         except (TypeError, ValueError):
             self.mark(Completeness.UNREADABLE)
             return None
@@ -115,7 +117,7 @@ class AttributeReader:
 
     def _array_of(self, span: Span, name: str, kind: type) -> list[Any] | None:
         value = self.array(span, name)
-        if value is None or all(type(item) is kind for item in value):
+        if not value or set(map(type, value)) == {kind}:
             return value
         self.mark(Completeness.UNREADABLE)
         return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, takewhile
 from typing import Final
 
 from retrospan_collector.assembler.record import (
@@ -21,7 +20,6 @@ from retrospan_collector.assembler.record import (
 from retrospan_collector.clickhouse.request_row import NO_HASH, UNKNOWN_TOKENS
 
 _INELIGIBLE: Final = frozenset({"duplicate", "score", "filter"})
-_LARGEST_SUM: Final = UNKNOWN_TOKENS - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +40,15 @@ class Candidates:
 
     def cumulative_tokens(self) -> tuple[int, ...]:
         """Prefix sums of tokens, ineligible passages weighing nothing, cut at an unknown count."""
-        weights = (
-            0 if reason in _INELIGIBLE else tokens
-            for tokens, reason in zip(self.passages.tokens, self.dropped_reason, strict=True)
-        )
-        known = takewhile(lambda tokens: tokens != UNKNOWN_TOKENS, weights)
-        return tuple(takewhile(lambda total: total <= _LARGEST_SUM, accumulate(known)))
+        total = 0
+        sums: list[int] = []
+        for tokens, reason in zip(self.passages.tokens, self.dropped_reason, strict=True):
+            if reason not in _INELIGIBLE:
+                total = UNKNOWN_TOKENS if tokens == UNKNOWN_TOKENS else total + tokens
+            if total >= UNKNOWN_TOKENS:
+                break
+            sums.append(total)
+        return tuple(sums)
 
 
 def find_candidates(
@@ -88,7 +89,7 @@ def _unplaced(passages: PassageList) -> Candidates:
 def _saw(placements: Placements, order: Sequence[int], passages: PassageList) -> bool:
     """Whether an assembly's entries name a list's passages at their positions."""
     if tuple(order) == tuple(range(len(passages))) and placements.id == passages.id:
-        return all(position == i for i, position in enumerate(placements.position, start=1))
+        return placements.position == tuple(range(1, len(order) + 1))
     return bool(order) and all(
         0 < placements.position[entry] <= len(passages)
         and passages.id[placements.position[entry] - 1] == placements.id[entry]
@@ -147,8 +148,7 @@ def _looked_up(ids: Sequence[str], lists: Sequence[PassageList]) -> PassageList:
         source_version=tuple(passages.source_version[i] for passages, i in found),
         updated_at=tuple(passages.updated_at[i] for passages, i in found),
         acl=tuple(passages.acl[i] for passages, i in found),
-        text=tuple(passages.text[i] for passages, i in found),
-        metadata=tuple(passages.metadata[i] for passages, i in found),
+        content=tuple(passages.content[i] for passages, i in found),
     )
 
 
@@ -161,6 +161,5 @@ _UNKNOWN: Final = PassageList(
     source_version=("",),
     updated_at=("",),
     acl=("",),
-    text=(None,),
-    metadata=("",),
+    content=(None,),
 )

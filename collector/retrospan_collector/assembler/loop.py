@@ -156,7 +156,7 @@ class Assembler:
                 self._waiting.leave(trace.trace_id)
             else:
                 results.append(result)
-        self._write(results, report)
+        self._write(results, now, report)
         for result in results:
             self._let_go(result, spans[result.trace.trace_id], registered, milliseconds(now))
         report.traces += len(traces)
@@ -199,8 +199,8 @@ class Assembler:
                 _log.exception("trace %s could not be assembled", trace.trace_id)
             return None
 
-    def _write(self, results: Sequence[AssembledTrace], report: RoundReport) -> None:
-        texts = self._texts.missing(text for result in results for text in result.texts)
+    def _write(self, results: Sequence[AssembledTrace], now: datetime, report: RoundReport) -> None:
+        texts = self._texts.missing([result.texts for result in results], now.date())
         tombstones = [row for result in results for row in result.tombstones]
         rows = [row for result in results for row in result.rows]
         self._store.insert("passage_texts", texts)

@@ -1,4 +1,8 @@
-"""What the assembler asks the store: one query for many traces, never one a trace."""
+"""What the assembler asks the store: one query for many traces, never one a trace.
+
+Traces are asked for by sample key alone, which is what the tables are sorted by; a trace that
+shares its key with another is told from it here. Naming the ids too costs a tenth of a round.
+"""
 
 from __future__ import annotations
 
@@ -104,9 +108,11 @@ def newest_assembled_ms(store: Store) -> int | None:
 def spans_of(store: Store, traces: Sequence[Trace]) -> dict[str, list[Span]]:
     """The spans of each trace, each once: the copy that arrived last."""
     newest: dict[str, dict[str, Span]] = {trace.trace_id: {} for trace in traces}
-    for row in store.query(_statement("spans_of_traces"), _named(traces)):
+    for row in store.query(_statement("spans_of_traces"), _keys(traces)):
+        spans = newest.get(row["TraceId"])
+        if spans is None:
+            continue
         span = span_from_row(row)
-        spans = newest[span.trace_id]
         known = spans.get(span.span_id)
         if known is None or span.arrived_ms >= known.arrived_ms:
             spans[span.span_id] = span
@@ -138,14 +144,14 @@ def remembered(store: Store, traces: Sequence[Trace]) -> dict[str, Remembered]:
                 )
             ),
         )
-        for row in store.query(_statement("remembered_traces"), _named(traces))
+        for row in store.query(_statement("remembered_traces"), _keys(traces))
     }
 
 
 def stored_requests(store: Store, traces: Sequence[Trace]) -> dict[str, Remembered]:
     """The rows of those traces that have some, whether they are remembered or not."""
     found: dict[str, Remembered] = {}
-    for row in store.query(_statement("stored_requests"), _named(traces)):
+    for row in store.query(_statement("stored_requests"), _keys(traces)):
         known = found.get(row["TraceId"], Remembered())
         written = WrittenRequest(
             service_name=row["ServiceName"],
@@ -164,7 +170,7 @@ def registrations_of(store: Store, traces: Sequence[Trace]) -> dict[str, Registr
         row["TraceId"]: Registration(
             run_id=row["RunId"], case_id=row["CaseId"], repeat=row["Repeat"]
         )
-        for row in store.query(_statement("registrations_of_traces"), _named(traces))
+        for row in store.query(_statement("registrations_of_traces"), _keys(traces))
     }
 
 
@@ -181,8 +187,5 @@ def _statement(name: str) -> str:
     return (folder / f"{name}.sql").read_text(encoding="utf-8")
 
 
-def _named(traces: Sequence[Trace]) -> Mapping[str, object]:
-    return {
-        "trace_ids": [trace.trace_id for trace in traces],
-        "sample_keys": [trace.sample_key for trace in traces],
-    }
+def _keys(traces: Sequence[Trace]) -> Mapping[str, object]:
+    return {"sample_keys": [trace.sample_key for trace in traces]}

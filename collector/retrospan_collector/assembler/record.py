@@ -5,15 +5,22 @@ A tuple is what was recorded, None is what was not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from retrospan_collector.assembler.span import Span
 from retrospan_collector.clickhouse.request_row import BudgetRule
 
 Stage = Literal["request", "retrieve", "rerank", "assemble", "generate"]
 """The steps a request is made of."""
+
+
+class PassageContent(NamedTuple):
+    """What a passage holds, as recorded."""
+
+    text: str
+    metadata: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +35,7 @@ class PassageList:
     source_version: tuple[str, ...]
     updated_at: tuple[str, ...]
     acl: tuple[str, ...]
-    text: tuple[str | None, ...]
-    metadata: tuple[str, ...]
-    """Each a JSON object, or empty."""
+    content: tuple[PassageContent | None, ...]
 
     def __len__(self) -> int:
         return len(self.id)

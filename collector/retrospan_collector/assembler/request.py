@@ -14,6 +14,7 @@ from retrospan_collector.assembler.citations import resolve_citations
 from retrospan_collector.assembler.record import (
     AssemblyStep,
     GenerationStep,
+    PassageContent,
     RequestRecord,
     RetrievalStep,
     Step,
@@ -28,7 +29,6 @@ from retrospan_collector.assembler.trust import (
 )
 from retrospan_collector.clickhouse.request_row import (
     NO_HASH,
-    PassageTextRow,
     RequestRow,
     RequestStatus,
     StageKind,
@@ -62,7 +62,8 @@ class BuiltRequest:
     """A request's row and the texts of its passages."""
 
     row: RequestRow
-    texts: tuple[PassageTextRow, ...]
+    texts: Mapping[bytes, PassageContent]
+    """By hash."""
 
 
 def utc_from_ns(nanoseconds: int) -> datetime:
@@ -85,6 +86,7 @@ def build_request(
     candidates = find_candidates(retrievals, assembly)
     texts = _texts(retrievals)
     completeness = completeness_of(group, record, candidates, late=writing.late)
+    cum_tokens = candidates.cumulative_tokens() if candidates else ()
     first = group.root or group.spans[0]
     row = RequestRow(
         service_name=first.service_name,
@@ -96,10 +98,17 @@ def build_request(
         case_id=registration.case_id,
         repeat=registration.repeat,
         environment=first.environment,
-        replay_class=replay_class_of(candidates, assembly, completeness, texts),
+        replay_class=replay_class_of(
+            candidates,
+            completeness=completeness,
+            settings_known=assembly is not None and assembly.rule != "",
+            tokens_known=candidates is not None and len(cum_tokens) == len(candidates.passages),
+            texts=texts,
+        ),
         retrieval_status=retrieval_status_of(candidates, retrievals, completeness),
         status=_status(group.root),
         duration_ns=_duration_ns(group.root),
+        cum_tokens=cum_tokens,
         completeness=completeness,
         assembled_at=writing.now,
         version=writing.version,
@@ -110,7 +119,7 @@ def build_request(
         **_generation_columns(generation, candidates, assembly),
         **_stage_columns(record),
     )
-    return BuiltRequest(row=row, texts=_text_rows(texts, writing.now))
+    return BuiltRequest(row=row, texts=texts)
 
 
 def _without_twins(steps: Sequence[_ListOrAnswer], twins: Mapping[str, str]) -> list[_ListOrAnswer]:
@@ -215,7 +224,6 @@ def _passage_columns(candidates: Candidates | None) -> dict[str, Any]:
         "passage_hash": passages.hash,
         "passage_score": passages.score,
         "passage_tokens": passages.tokens,
-        "cum_tokens": candidates.cumulative_tokens(),
         "passage_prompt_position": candidates.prompt_position,
         "passage_dropped_reason": candidates.dropped_reason,
         "passage_source_version": passages.source_version,
@@ -286,24 +294,12 @@ def _ids(step: Step) -> tuple[str, ...]:
     return ()
 
 
-def _texts(retrievals: Sequence[RetrievalStep]) -> dict[bytes, tuple[str, str]]:
-    """Text and metadata of every passage that any step gave with its text, by hash."""
-    texts: dict[bytes, tuple[str, str]] = {}
+def _texts(retrievals: Sequence[RetrievalStep]) -> dict[bytes, PassageContent]:
+    """The content of every passage that any step gave with its text, by hash."""
+    texts: dict[bytes, PassageContent] = {}
     for step in retrievals:
-        passages = step.passages
-        if passages is None:
-            continue
-        for content, text, metadata in zip(
-            passages.hash, passages.text, passages.metadata, strict=True
-        ):
-            if text is not None and content != NO_HASH:
-                texts[content] = (text, metadata)
+        if step.passages is not None:
+            for known_as, content in zip(step.passages.hash, step.passages.content, strict=True):
+                if content is not None and known_as != NO_HASH:
+                    texts[known_as] = content
     return texts
-
-
-def _text_rows(texts: Mapping[bytes, tuple[str, str]], now: datetime) -> tuple[PassageTextRow, ...]:
-    today = now.date()
-    return tuple(
-        PassageTextRow(hash=content, text=text, metadata=metadata, last_seen=today)
-        for content, (text, metadata) in texts.items()
-    )

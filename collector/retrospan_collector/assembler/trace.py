@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,6 +14,7 @@ from retrospan_collector.assembler.reading import (
     Trace,
     WrittenRequest,
 )
+from retrospan_collector.assembler.record import PassageContent
 from retrospan_collector.assembler.request import (
     BuiltRequest,
     Registration,
@@ -22,7 +24,7 @@ from retrospan_collector.assembler.request import (
 )
 from retrospan_collector.assembler.span import Span
 from retrospan_collector.assembler.tree import SpanGroup, group_requests
-from retrospan_collector.clickhouse.request_row import AssembledRow, PassageTextRow, RequestRow
+from retrospan_collector.clickhouse.request_row import AssembledRow, RequestRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,8 @@ class AssembledTrace:
     trace: Trace
     rows: tuple[RequestRow, ...]
     tombstones: tuple[RequestRow, ...]
-    texts: tuple[PassageTextRow, ...]
+    texts: Mapping[bytes, PassageContent]
+    """The contents of their passages, by hash."""
     memory: AssembledRow | None
     """None when there is nothing new to remember."""
     due_ms: int | None
@@ -120,7 +123,7 @@ class _Look:
             trace=self._trace,
             rows=tuple(built.row for built in self._built),
             tombstones=tuple(map(self._tombstone, replaced)),
-            texts=tuple(text for built in self._built for text in built.texts),
+            texts=_merged([built.texts for built in self._built]),
             memory=self._memory(pending) if news else None,
             due_ms=min(self._due, default=None),
             unregistered=self._unregistered,
@@ -207,3 +210,7 @@ def _key(group: SpanGroup) -> RequestKey:
     first = group.root or group.spans[0]
     day = utc_from_ns(first.start_ns).date()
     return RequestKey(first.service_name, day, group.root_span_id)
+
+
+def _merged(texts: Sequence[Mapping[bytes, PassageContent]]) -> Mapping[bytes, PassageContent]:
+    return texts[0] if len(texts) == 1 else dict(ChainMap(*map(dict, texts)))

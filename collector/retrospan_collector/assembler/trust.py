@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from typing import Final
 
 from retrospan_collector.assembler.candidates import Candidates
-from retrospan_collector.assembler.record import AssemblyStep, RequestRecord, RetrievalStep
+from retrospan_collector.assembler.record import RequestRecord, RetrievalStep
 from retrospan_collector.assembler.tree import SpanGroup
 from retrospan_collector.clickhouse.request_row import (
     Completeness,
@@ -66,23 +66,25 @@ def retrieval_status_of(
 
 def replay_class_of(
     candidates: Candidates | None,
-    assembly: AssemblyStep | None,
+    *,
     completeness: int,
+    settings_known: bool,
+    tokens_known: bool,
     texts: Container[bytes],
 ) -> ReplayClass:
     """What a replay can rest on.
 
     `full`: order, texts, tokens, budget; `text`: order and texts; `ids`: order and ids, texts
     have to be found elsewhere; `none`: not even that, or something was lost on the way.
+
+    Args:
+        texts: the hashes under which texts were recorded.
     """
     if candidates is None or completeness & _NOT_REPLAYABLE:
         return "none"
     passages = candidates.passages
-    if not all(content in texts for content in passages.hash):
-        named = (
-            name or any(content) for name, content in zip(passages.id, passages.hash, strict=True)
-        )
+    if not all(known_as in texts for known_as in passages.hash):
+        named = map(any, zip(passages.id, map(any, passages.hash), strict=True))
         return "ids" if all(named) else "none"
-    settings_known = assembly is not None and assembly.rule != "" and candidates.assembly_recorded
-    tokens_known = len(candidates.cumulative_tokens()) == len(passages)
-    return "full" if settings_known and tokens_known else "text"
+    known = settings_known and tokens_known and candidates.assembly_recorded
+    return "full" if known else "text"

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
-import orjson
-
 from retrospan import attributes
 from retrospan_collector.assembler.attribute_reader import REDACTION_MARK, AttributeReader
 from retrospan_collector.assembler.record import (
     AssemblyStep,
     GenerationStep,
+    PassageContent,
     PassageList,
     Placements,
     RequestRecord,
@@ -120,7 +119,6 @@ def _passages(span: Span, reader: AttributeReader) -> PassageList | None:
     if ids is None:
         return None
     n = len(ids)
-    texts, metadata = _contents(span, ids, reader)
     empty = ("",) * n
     document_ids = _column(reader.texts(span, attributes.PASSAGES_DOCUMENT_ID), ids, reader)
     return PassageList(
@@ -136,8 +134,7 @@ def _passages(span: Span, reader: AttributeReader) -> PassageList | None:
         ),
         updated_at=_column(reader.texts(span, attributes.PASSAGES_UPDATED_AT), empty, reader),
         acl=_column(reader.texts(span, attributes.PASSAGES_ACL), empty, reader),
-        text=texts,
-        metadata=metadata,
+        content=_contents(span, ids, reader),
     )
 
 
@@ -158,34 +155,34 @@ def _column(
 
 
 def _contents(
-    span: Span, ids: Sequence[str], reader: AttributeReader
-) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
+    span: Span, ids: tuple[str, ...], reader: AttributeReader
+) -> tuple[PassageContent | None, ...]:
     documents = reader.objects(span, attributes.RETRIEVAL_DOCUMENTS)
-    if documents is not None and [item.get("id") for item in documents] != list(ids):
+    if documents is not None and tuple([item.get("id") for item in documents]) != ids:
         reader.mark(Completeness.TRUNCATED)
         documents = None
     if documents is None:
-        return (None,) * len(ids), ("",) * len(ids)
-    texts = tuple(_content(document, reader) for document in documents)
-    return texts, tuple(_metadata(document) for document in documents)
+        return (None,) * len(ids)
+    return tuple([_content(document, reader) for document in documents])
 
 
-def _content(document: dict[str, Any], reader: AttributeReader) -> str | None:
-    content = document.get("content")
-    if content == REDACTION_MARK:
+def _content(document: dict[str, Any], reader: AttributeReader) -> PassageContent | None:
+    text = document.get("content")
+    if text == REDACTION_MARK:
         reader.mark(Completeness.REDACTED)
-        return None
-    return content if isinstance(content, str) else None
-
-
-def _metadata(document: dict[str, Any]) -> str:
-    metadata = document.get("metadata")
-    if not metadata or not isinstance(metadata, dict):
-        return ""
-    return orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
+    elif isinstance(text, str):
+        metadata = document.get("metadata")
+        return PassageContent(text, metadata if isinstance(metadata, dict) else None)
+    return None
 
 
 def _hashes(recorded: Sequence[str], reader: AttributeReader) -> tuple[bytes, ...]:
+    try:
+        hashes = tuple(map(bytes.fromhex, recorded))
+    except ValueError:
+        hashes = ()
+    if set(map(len, hashes)) == {len(NO_HASH)}:
+        return hashes
     return tuple(_hash(text, reader) if text else NO_HASH for text in recorded)
 
 
@@ -201,6 +198,8 @@ def _hash(text: str, reader: AttributeReader) -> bytes:
 
 
 def _tokens(recorded: Sequence[int]) -> tuple[int, ...]:
+    if recorded and 0 <= min(recorded) and max(recorded) < UNKNOWN_TOKENS:
+        return tuple(recorded)
     return tuple(count if 0 <= count < UNKNOWN_TOKENS else UNKNOWN_TOKENS for count in recorded)
 
 
@@ -236,7 +235,7 @@ def _placements(span: Span, reader: AttributeReader) -> Placements | None:
     if not len(ids) == len(positions) == len(places) == len(reasons):
         reader.mark(Completeness.TRUNCATED)
         return None
-    if not all(0 <= place <= _LARGEST_PROMPT_POSITION for place in places):
+    if places and not 0 <= min(places) <= max(places) <= _LARGEST_PROMPT_POSITION:
         reader.mark(Completeness.UNREADABLE)
         return None
     return Placements(id=ids, position=positions, prompt_position=places, dropped_reason=reasons)

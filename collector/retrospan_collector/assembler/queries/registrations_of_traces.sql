@@ -1,6 +1,6 @@
 -- The runs that registered some traces.
 SELECT TraceId, RunId, CaseId, Repeat
 FROM runs
-WHERE SampleKey IN {sample_keys:Array(UInt64)} AND TraceId IN {trace_ids:Array(String)}
+WHERE SampleKey IN {sample_keys:Array(UInt64)}
 ORDER BY CreatedAt DESC
 LIMIT 1 BY TraceId

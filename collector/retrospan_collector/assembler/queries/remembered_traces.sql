@@ -10,6 +10,6 @@ SELECT
     KeySpanCount,
     KeyLate
 FROM assembled
-WHERE SampleKey IN {sample_keys:Array(UInt64)} AND TraceId IN {trace_ids:Array(String)}
+WHERE SampleKey IN {sample_keys:Array(UInt64)}
 ORDER BY Version DESC
 LIMIT 1 BY TraceId

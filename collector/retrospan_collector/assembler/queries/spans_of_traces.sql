@@ -22,4 +22,4 @@ SELECT
     DroppedAttributes,
     toUnixTimestamp64Milli(IngestedAt) AS ArrivedMs
 FROM otel_traces
-WHERE SampleKey IN {sample_keys:Array(UInt64)} AND TraceId IN {trace_ids:Array(String)}
+WHERE SampleKey IN {sample_keys:Array(UInt64)}
