@@ -92,6 +92,7 @@ def test_serve_says_where_it_listens_as_json(tmp_path: Path) -> None:
     with serving(f"embedded:{tmp_path / 'data'}", "--json") as service:
         assert service.stdout is not None
         addresses = json.loads(service.stdout.readline())
+    assert addresses.pop("version") == 1
     assert sorted(addresses) == ["clickhouse", "otlp-grpc", "otlp-http"]
     assert all(address.startswith("127.0.0.1:") for address in addresses.values())
     assert service.returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import traceback
@@ -143,4 +144,7 @@ def before_the_command(
 
 def main() -> None:
     """Run the command line of this process."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character shows its number; a command never fails over it.
+        sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="retrospan")

@@ -37,7 +37,7 @@ def doctor(
     with progress("looking at the installation and the store"):
         found = list(checks(store, datetime.now(UTC)))
     if json:
-        print_json({"checks": [check_document(check) for check in found]})
+        print_json({"version": 1, "checks": [check_document(check) for check in found]})
     else:
         console = output()
         for check in found:

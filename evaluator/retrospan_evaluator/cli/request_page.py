@@ -78,7 +78,7 @@ def _uncut(request: RecordedRequest) -> Iterator[str]:
     """Why a line is missing from the ladder."""
     settings, count = request.settings, len(request.passages)
     if settings.top_k is not None and settings.top_k >= count:
-        yield f"top-k {settings.top_k} cuts nothing: {count} were retrieved"
+        yield f"top-k {settings.top_k} cuts nothing: no more than {count} retrieved"
     if settings.token_budget is None or _has_reason(request, "budget"):
         return
     totals = [passage.cumulative_tokens for passage in request.passages]
@@ -89,7 +89,7 @@ def _uncut(request: RecordedRequest) -> Iterator[str]:
             f"position {first} has no token count"
         )
     elif (totals[-1] or 0) <= settings.token_budget:
-        yield f"token budget {settings.token_budget} cuts nothing: all together have {totals[-1]}"
+        yield f"token budget {settings.token_budget} cuts nothing: {totals[-1]} tokens in all"
 
 
 def _has_reason(request: RecordedRequest, reason: str) -> bool:
@@ -108,7 +108,7 @@ def _exchange(request: RecordedRequest) -> Iterator[tuple[str, str]]:
 def _circumstances(request: RecordedRequest) -> Iterator[tuple[str, str]]:
     yield "system", _joined(request.system_name or request.service, request.system_version)
     yield "service", _dotted(request.service, request.environment)
-    took = None if request.duration_s is None else f"took {request.duration_s:.3g} s"
+    took = None if request.duration_s is None else f"took {_duration(request.duration_s)}"
     yield "started", _dotted(f"{request.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC", took)
     if request.run_id is not None:
         yield "run", _joined(request.run_id, request.case_id and f"case {request.case_id}")
@@ -118,6 +118,10 @@ def _circumstances(request: RecordedRequest) -> Iterator[tuple[str, str]]:
         yield "index", _dotted(request.index_version or "not named", prompt)
     replay = _REPLAY.get(request.replay_class, "")
     yield "record", _dotted(f"{request.dialect} spans", replay)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
 def _settings(request: RecordedRequest) -> str:

@@ -86,7 +86,7 @@ class _Announcement:
     """Gathers `name: address` lines and prints them as one JSON document when `ready` comes."""
 
     def __init__(self) -> None:
-        self._addresses: dict[str, object] = {}
+        self._addresses: dict[str, object] = {"version": 1}
 
     def __call__(self, line: str) -> None:
         name, colon, address = line.partition(": ")

@@ -16,7 +16,7 @@ from retrospan_evaluator.cli.console import output, print_json
 from retrospan_evaluator.cli.layout import shorten
 from retrospan_evaluator.cli.reading import reading
 from retrospan_evaluator.errors import UsageError
-from retrospan_evaluator.traces.document import summary_document, timestamp
+from retrospan_evaluator.traces.document import list_document
 from retrospan_evaluator.traces.reader import RequestFilter, TraceReader
 from retrospan_evaluator.traces.request import RequestSummary
 
@@ -58,8 +58,7 @@ def traces(
         found = reader.latest(limit, began, only)
         older = None if found else reader.newest(only)
     if json:
-        documents = [summary_document(summary) for summary in found]
-        print_json({"since": timestamp(began), "requests": documents})
+        print_json(list_document(began, found))
         return
     console = output()
     for line in request_lines(found, console.width) or [_nothing(since, older)]:
@@ -78,7 +77,7 @@ def age(typed: str) -> timedelta:
 
 
 def request_lines(found: Sequence[RequestSummary], width: int) -> list[Text]:
-    """Two lines a request: when, which and how much was kept; then whose, and the question."""
+    """Two lines a request: when, which, how much was kept; then its system or run, its question."""
     lines = []
     for summary in found:
         line = Text(f"{summary.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  ")
@@ -97,9 +96,10 @@ def _kept(summary: RequestSummary) -> str:
 
 def _about(summary: RequestSummary, room: int) -> str:
     """Each part is shortened by itself: what one holds must not reorder the others."""
-    parts = [shorten(summary.system_name or summary.service, 24)]
-    if summary.run_id is not None:
-        parts.append(shorten(f"{summary.run_id} {summary.case_id or ''}", 44))
+    if summary.run_id is None:
+        parts = [shorten(summary.system_name or summary.service, 24)]
+    else:
+        parts = [shorten(f"{summary.run_id} {summary.case_id or ''}", 44)]
     taken = sum(cell_len(part) + 3 for part in parts)
     question = summary.question if summary.question is not None else "(question not recorded)"
     return " · ".join([*parts, shorten(question, max(16, room - taken))])

@@ -1,4 +1,7 @@
-"""The stable JSON shapes of recorded requests: keys may be added, none goes or changes."""
+"""The stable JSON shapes of recorded requests.
+
+Keys may be added under the same version; a key that goes or changes its meaning needs a new one.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,14 @@ from retrospan_evaluator.traces.request import (
     RequestSummary,
 )
 
+VERSION = 1
+"""Of every shape here, as `version` at its top."""
+
 
 def request_document(request: RecordedRequest) -> dict[str, object]:
     """One request as `trace --json` prints it; unknown is null."""
     return {
+        "version": VERSION,
         "trace_id": request.trace_id,
         "root_span_id": request.root_span_id,
         "service": request.service,
@@ -48,7 +55,7 @@ def request_document(request: RecordedRequest) -> dict[str, object]:
 
 
 def summary_document(summary: RequestSummary) -> dict[str, object]:
-    """One line of `traces --json`."""
+    """One request in a list of them."""
     return {
         "trace_id": summary.trace_id,
         "root_span_id": summary.root_span_id,
@@ -69,7 +76,20 @@ def summary_document(summary: RequestSummary) -> dict[str, object]:
 
 def roots_document(trace_id: str, roots: Sequence[RequestSummary]) -> dict[str, object]:
     """What `trace --json` prints for a trace of several requests."""
-    return {"trace_id": trace_id, "requests": [summary_document(root) for root in roots]}
+    return {
+        "version": VERSION,
+        "trace_id": trace_id,
+        "requests": [summary_document(root) for root in roots],
+    }
+
+
+def list_document(since: datetime, found: Sequence[RequestSummary]) -> dict[str, object]:
+    """What `traces --json` prints."""
+    return {
+        "version": VERSION,
+        "since": timestamp(since),
+        "requests": [summary_document(summary) for summary in found],
+    }
 
 
 def timestamp(moment: datetime) -> str:

@@ -41,7 +41,7 @@ cites     kb-01
 
 system    support_rag 1.2.0
 service   help-desk · production
-started   2026-12-01 12:00:00 UTC · took 0.035 s
+started   2026-12-01 12:00:00 UTC · took 35 ms
 settings  depth 6 · top-k 2 · token budget 40, rule stop
 index     kb-2026-11
 record    retrospan spans · can be replayed
@@ -158,8 +158,8 @@ def test_cuts_that_cut_nothing_are_said_in_words(recorded: Recorded) -> None:
     assert rungs(request) == ["1", "2", "3"]
     assert notes(request) == snapshot(
         [
-            "top-k 5 cuts nothing: 3 were retrieved",
-            "token budget 200 cuts nothing: all together have 66",
+            "top-k 5 cuts nothing: no more than 3 retrieved",
+            "token budget 200 cuts nothing: 66 tokens in all",
         ]
     )
 
