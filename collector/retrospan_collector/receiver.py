@@ -25,7 +25,8 @@ from retrospan_collector.otlp.http_server import serve_http
 from retrospan_collector.otlp.intake import TraceIntake
 from retrospan_collector.otlp.limits import Limits
 from retrospan_collector.ports import LOOPBACK, listen
-from retrospan_collector.spool import SegmentWriter, SpoolDirectory
+from retrospan_collector.segment_writer import SegmentWriter
+from retrospan_collector.spool import SpoolDirectory
 from retrospan_collector.spool_recovery import Recovery, recover
 
 _LOCK_NAME = "receiver.lock"

@@ -11,7 +11,7 @@ from retrospan_collector.otlp.inspection import Inspected, inspect
 from retrospan_collector.otlp.limits import Limits
 from retrospan_collector.otlp.refusals import NotStored, Refusal
 from retrospan_collector.otlp.tally import Tally
-from retrospan_collector.spool import SegmentWriter, SpoolClosed
+from retrospan_collector.segment_writer import SegmentWriter, SpoolClosed
 
 _LARGE_BYTES = 4 * 2**20
 """A decoded request is several times its size, so those above this are decoded one at a time."""

@@ -12,13 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from retrospan_collector.spool import (
-    SegmentWriter,
-    SpoolClosed,
-    SpoolDirectory,
-    frame,
-    uuid7,
-)
+from retrospan_collector.segment_writer import SegmentWriter, SpoolClosed
+from retrospan_collector.spool import SpoolDirectory, frame, uuid7
 
 
 class WaitFor(Protocol):
