@@ -75,7 +75,7 @@ def rag_system(
             deterministic=deterministic,
             answer_path=answer_path,
             citations_path=citations_path,
-            has_token_counter=hasattr(cls, "count_tokens"),
+            has_token_counter=getattr(cls, "count_tokens", None) is not None,
         )
         setattr(cls, SETTINGS_NAME, settings)
         cls.answer = answer  # type: ignore[attr-defined]  # the method this decorator is for

@@ -91,7 +91,7 @@ class Request:
         self._settings = settings
         self._input = input
         self._tracer = tracer
-        count = getattr(system, "count_tokens", None) if settings.has_token_counter else None
+        count = getattr(system, "count_tokens", None)
         self._counter = None if count is None else TokenCounter(count)
         self._described: dict[int, RecordedPassage] = {}
 

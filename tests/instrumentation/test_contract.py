@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_type
 
 import pytest
 
 from retrospan import (
     ConfigurationError,
+    Outcome,
     Passage,
     Retrieval,
     SystemSettings,
@@ -282,3 +283,24 @@ def test_each_passage_is_counted_once_a_request(recorder: Recorder) -> None:
 
     bind(decorated(Counting, token_budget=9)()).answer("q")
     assert counted == ["a"]
+
+
+def test_a_subclass_may_add_the_token_counter(recorder: Recorder) -> None:
+    class Base(Plain):
+        pass
+
+    class Counting(decorated(Base, token_budget=9)):  # type: ignore[misc]  # a class of this test
+        def count_tokens(self, passage: Passage) -> int:
+            return 3
+
+    assert bind(Counting()).answer("q").assembly.context_tokens == 3
+
+
+def test_a_bound_system_is_typed_for_its_callers(recorder: Recorder) -> None:
+    class Typed(Plain):
+        pass
+
+    outcome = assert_type(bind(decorated(Typed)()).answer("q"), Outcome)
+    assert assert_type(outcome.answer, str | None) == "1 passages"
+    assert assert_type(outcome.citations, tuple[str | int, ...]) == ()
+    assert len(assert_type(outcome.assembly.context, tuple[Passage, ...])) == 1

@@ -214,6 +214,22 @@ def test_fifty_passages_arrive_whole_under_the_default_limits(recorder: Recorder
     assert recorder.span("retrieve").dropped_attributes == 0
 
 
+def test_an_empty_retrieval_is_recorded_as_empty_and_not_as_missing(recorder: Recorder) -> None:
+    @rag_system(name="empty", version="1", depth=2, top_k=1, token_budget=5, index_version="1")
+    class Empty:
+        def retrieve(self, input: str, depth: int) -> Retrieval:
+            return Retrieval(input, [])
+
+        def generate(self, input: str, context: tuple[Passage, ...]) -> str:
+            return f"{len(context)} passages"
+
+    assert bind(Empty()).answer("q").answer == "0 passages"
+    assert recorder.attributes("retrieve")["retrospan.passages.id"] == ()
+    assert recorder.attributes("retrieve")["gen_ai.retrieval.documents"] == "[]"
+    assert recorder.attributes("assemble")["retrospan.assembly.id"] == ()
+    assert recorder.attributes("assemble")["retrospan.assembly.context_tokens"] == 0
+
+
 def test_a_list_longer_than_the_depth_is_recorded_whole(recorder: Recorder) -> None:
     @rag_system(name="generous", version="1", depth=2, top_k=1, index_version="1")
     class Generous:
