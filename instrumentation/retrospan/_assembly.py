@@ -61,8 +61,7 @@ def assemble(
 ) -> Assembly:
     """Return which passages enter the prompt, and the reason for each that does not.
 
-    A pure function: live requests and replays call this same one. First the passages beyond
-    `top_k` go, then those the budget has no room for.
+    A pure function: first the passages beyond `top_k` go, then those without room.
 
     Args:
         top_k: how many positions to consider; None for all.
@@ -78,38 +77,46 @@ def assemble(
         ValueError: a limit is negative, or the rule is unknown.
     """
     _check_limits(top_k, token_budget, rule)
-    excluded = ineligible or {}
-    room = _Room(token_budget, rule)
-    placements: list[Placement] = []
-    context: list[Passage] = []
-    for position, passage in enumerate(passages, start=1):
-        tokens = token_count(passage, count_tokens)
-        reason: DroppedReason | None = excluded.get(position)
-        if reason is None and top_k is not None and position > top_k:
-            reason = "top_k"
-        if reason is None and not room.admits(position, passage, tokens):
-            reason = "budget"
-        if reason is None:
-            context.append(passage)
-        placements.append(
-            Placement(
-                passage=passage,
-                position=position,
-                tokens=tokens,
-                prompt_position=0 if reason else len(context),
-                dropped_reason=reason,
-            )
-        )
-    kept = [placement.tokens for placement in placements if placement.prompt_position]
-    known = [tokens for tokens in kept if tokens is not None]
+    placements = _place(passages, top_k, _Room(token_budget, rule), count_tokens, ineligible or {})
+    kept = [placement for placement in placements if placement.prompt_position]
+    known = [placement.tokens for placement in kept if placement.tokens is not None]
     return Assembly(
         placements=tuple(placements),
-        context=tuple(context),
+        context=tuple(placement.passage for placement in kept),
         context_tokens=sum(known) if len(known) == len(kept) else None,
         top_k=top_k,
         token_budget=token_budget,
         rule=rule,
     )
+
+
+def _place(
+    passages: Sequence[Passage],
+    top_k: int | None,
+    room: "_Room",
+    count_tokens: Callable[[Passage], int] | None,
+    ineligible: Mapping[int, DroppedReason],
+) -> list[Placement]:
+    placements: list[Placement] = []
+    kept = 0
+    for position, passage in enumerate(passages, start=1):
+        tokens = token_count(passage, count_tokens)
+        reason = ineligible.get(position)
+        if reason is None and top_k is not None and position > top_k:
+            reason = "top_k"
+        if reason is None and not room.admits(position, passage, tokens):
+            reason = "budget"
+        kept += reason is None
+        placements.append(
+            Placement(
+                passage=passage,
+                position=position,
+                tokens=tokens,
+                prompt_position=0 if reason else kept,
+                dropped_reason=reason,
+            )
+        )
+    return placements
 
 
 def token_count(passage: Passage, count_tokens: Callable[[Passage], int] | None) -> int | None:

@@ -3,6 +3,8 @@
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from retrospan._assembly import BudgetRule
@@ -61,34 +63,35 @@ def rag_system(
         ConfigurationError: a setting, or the class, cannot work.
     """
 
-    def decorate(cls: type[S]) -> type[S]:
-        _check_class(cls)
-        settings = SystemSettings(
-            name=name,
-            version=version,
-            depth=depth,
-            top_k=top_k,
-            token_budget=token_budget,
-            budget_rule=budget_rule,
-            index_version=index_version_text(index_version),
-            prompt_version=prompt_version,
-            deterministic=deterministic,
-            answer_path=answer_path,
-            citations_path=citations_path,
-            has_token_counter=getattr(cls, "count_tokens", None) is not None,
-        )
-        setattr(cls, SETTINGS_NAME, settings)
-        cls.answer = answer  # type: ignore[attr-defined]  # the method this decorator is for
-        if index_version is None:
-            note_once(
-                f"index_version: {name}",
-                f"the system {name!r} declares no index_version: answers recorded before and"
-                " after an index was rebuilt cannot be told apart",
-                logging.WARNING,
-            )
-        return cls
+    settings = SystemSettings(
+        name=name,
+        version=version,
+        depth=depth,
+        top_k=top_k,
+        token_budget=token_budget,
+        budget_rule=budget_rule,
+        index_version=index_version_text(index_version),
+        prompt_version=prompt_version,
+        deterministic=deterministic,
+        answer_path=answer_path,
+        citations_path=citations_path,
+    )
+    return partial(_decorate, settings)
 
-    return decorate
+
+def _decorate(settings: SystemSettings, cls: type[S]) -> type[S]:
+    _check_class(cls)
+    counts = getattr(cls, "count_tokens", None) is not None
+    setattr(cls, SETTINGS_NAME, replace(settings, has_token_counter=counts))
+    cls.answer = answer  # type: ignore[attr-defined]  # the method this decorator is for
+    if settings.index_version is None:
+        note_once(
+            f"index_version: {settings.name}",
+            f"the system {settings.name!r} declares no index_version: answers recorded before and"
+            " after an index was rebuilt cannot be told apart",
+            logging.WARNING,
+        )
+    return cls
 
 
 def answer(self: object, input: Any) -> Any:

@@ -101,9 +101,8 @@ def configure(
 ) -> Telemetry:
     """Send this process's requests to a collector over OTLP; return the handle to stop it.
 
-    Needs `retrospan[otlp]`. Where the application has set no tracer provider, this one becomes
-    it, and spans of other instrumentations arrive too. Where it has, only the requests of
-    decorated systems come here.
+    Where the application has set no tracer provider, this one becomes it. Where it has, only
+    the requests of decorated systems come here.
 
     Args:
         service_name: recorded as `service.name`.
@@ -115,11 +114,9 @@ def configure(
         exit_timeout_s: how long the end of the process may wait for the last spans.
 
     Raises:
-        ConfigurationError: a setting cannot work, the extra is not installed, or this process
-            is configured already.
+        ConfigurationError: a setting cannot work, `retrospan[otlp]` is not installed, or this
+            process is configured already.
     """
-    if _current.telemetry is not None:
-        raise ConfigurationError("configure was called before: shut that telemetry down first")
     _check(service_name, protocol, exit_timeout_s)
     address = _address(endpoint, protocol)
     provider = _provider(service_name, environment, protocol, address, headers)
@@ -135,6 +132,8 @@ def configure(
 
 
 def _check(service_name: str, protocol: str, exit_timeout_s: float) -> None:
+    if _current.telemetry is not None:
+        raise ConfigurationError("configure was called before: shut that telemetry down first")
     if not isinstance(service_name, str) or not service_name.strip():
         raise ConfigurationError(
             f"service_name must be a text that is not empty; it is {service_name!r}"
