@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 from rich.markup import escape
 
+LEFT_TO_RIGHT_ISOLATE = "\u2066"
+RIGHT_TO_LEFT_ISOLATE = "\u2067"
 FIRST_STRONG_ISOLATE = "\u2068"
 POP_DIRECTIONAL_ISOLATE = "\u2069"
 
@@ -41,14 +43,19 @@ def terminal_cell(text: str) -> str:
     return " ".join(terminal(text).split())
 
 
-def isolate(shown: str) -> str:
+def isolate(shown: str, paragraph: str | None = None) -> str:
     """A shown line kept in its own direction, so that Arabic does not reorder what is beside it.
 
     Text without right-to-left characters comes back as it is.
+
+    Args:
+        paragraph: what the line was broken out of, whose direction it then has.
     """
-    if any(unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in shown):
-        return f"{FIRST_STRONG_ISOLATE}{shown}{POP_DIRECTIONAL_ISOLATE}"
-    return shown
+    whole = shown if paragraph is None else paragraph
+    if not any(unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in whole):
+        return shown
+    opening = FIRST_STRONG_ISOLATE if paragraph is None else _direction(paragraph)
+    return f"{opening}{shown}{POP_DIRECTIONAL_ISOLATE}"
 
 
 def markup(text: str) -> str:
@@ -93,6 +100,17 @@ def command_line(*words: str, options: Sequence[tuple[str, str | int | Typed]] =
 
 def _is_invisible(char: str) -> bool:
     return unicodedata.category(char) in _SHOWN_CATEGORIES and char not in _HARMLESS_INVISIBLE
+
+
+def _direction(paragraph: str) -> str:
+    """The isolate that says what the paragraph's first letter with a direction says."""
+    for char in paragraph:
+        match unicodedata.bidirectional(char):
+            case "L":
+                return LEFT_TO_RIGHT_ISOLATE
+            case "R" | "AL":
+                return RIGHT_TO_LEFT_ISOLATE
+    return FIRST_STRONG_ISOLATE
 
 
 def _json_char(char: str) -> str:

@@ -60,6 +60,13 @@ def test_arabic_is_kept_from_reordering_its_neighbours() -> None:
     assert untrusted.isolate("hello (v2)") == "hello (v2)"
 
 
+def test_a_line_of_a_paragraph_has_the_direction_of_the_paragraph() -> None:
+    assert untrusted.isolate("OTLP وارد", "مرحبا OTLP وارد") == "\u2067OTLP وارد\u2069"
+    assert untrusted.isolate("plain", "مرحبا plain") == "\u2067plain\u2069"
+    assert untrusted.isolate("مرحبا", "say مرحبا") == "\u2066مرحبا\u2069"
+    assert untrusted.isolate("plain", "more plain") == "plain"
+
+
 @given(any_text)
 def test_rich_prints_the_text_and_reads_no_markup_in_it(text: str) -> None:
     cell = untrusted.terminal_cell(text)

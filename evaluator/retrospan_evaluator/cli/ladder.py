@@ -145,15 +145,20 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _text_lines(passage: RecordedPassage, width: int, whole: bool) -> Iterator[Text]:
+    """The document, where it is not named like the passage, and the text beside or below it."""
     indent = " " * (len(_TITLES[0]) + len(_GAP))
     room = max(20, width - len(indent))
-    parts = [] if passage.document_id == passage.id else [f"[{passage.document_id}]"]
-    parts += [] if passage.text is None else [passage.text]
-    text = " ".join(parts)
-    if not text:
+    document = "" if passage.document_id == passage.id else f"[{passage.document_id}]"
+    if cell_len(document) > room // 3 or (document and not passage.text):
+        yield from (Text(indent + line, style="dim") for line in fold(document, room))
+        document = ""
+    if not passage.text:
         return
-    for line in wrap(text, room) if whole else [shorten(text, room)]:
-        yield Text(indent + line, style="dim")
+    beside = f"{fold(document, room)[0]} " if document else ""
+    room -= cell_len(beside)
+    first, *more = wrap(passage.text, room) if whole else [shorten(passage.text, room)]
+    yield Text(indent + beside + first, style="dim")
+    yield from (Text(indent + line, style="dim") for line in more)
 
 
 def _rules(cuts: Sequence[Cut], position: int, widths: Sequence[int]) -> Iterator[Text]:

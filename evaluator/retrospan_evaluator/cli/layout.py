@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.cells import cell_len, chop_cells
 
 from retrospan_evaluator import untrusted
@@ -14,20 +16,25 @@ def wrap(text: str, width: int) -> list[str]:
 
     Lines of the text stay lines; a word that is too long is cut. An empty text is one empty line.
     """
-    lines = []
-    for paragraph in untrusted.terminal(text).split("\n"):
-        line = ""
-        for word in paragraph.split():
-            longer = f"{line} {word}" if line else word
-            if cell_len(longer) <= width:
-                line = longer
-                continue
-            if line:
-                lines.append(line)
-            *full, line = chop_cells(word, width)
-            lines += full
-        lines.append(line)
-    return [untrusted.isolate(line) for line in lines]
+    return [
+        untrusted.isolate(line, None if line == paragraph else paragraph)
+        for paragraph in untrusted.terminal(text).split("\n")
+        for line in _broken(paragraph, width)
+    ]
+
+
+def _broken(paragraph: str, width: int) -> Iterator[str]:
+    line = ""
+    for word in paragraph.split():
+        longer = f"{line} {word}" if line else word
+        if cell_len(longer) <= width:
+            line = longer
+            continue
+        if line:
+            yield line
+        *full, line = chop_cells(word, width)
+        yield from full
+    yield line
 
 
 def shorten(text: str, width: int) -> str:

@@ -198,6 +198,12 @@ def test_hostile_texts_keep_the_columns(recorded: Recorded, width: int) -> None:
     assert width < 70 or ("a<U+202E>b<U+001B>[31m" in page and "\u2068مستند (v2)\u2069" in page)
 
 
+def test_a_document_stands_beside_the_text_and_not_in_its_direction(recorded: Recorded) -> None:
+    page = shown(recorded(passage_document_id=("kb-01", "kb-07", "d" * 70, "kb-4")))
+    assert "[kb-4] \u2068كم يوماً" in page
+    assert f"\n     [{'d' * 70}]\n     Invoices" in page
+
+
 def test_fifty_passages_are_all_on_the_ladder(recorded: Recorded) -> None:
     request = recorded(
         top_k=10,
@@ -227,7 +233,7 @@ def test_no_line_is_wider_than_its_room(text: str, width: int) -> None:
 
 @given(st.text("ab مرحبا\n", max_size=60), st.integers(8, 60))
 def test_wrapping_and_folding_lose_nothing(text: str, width: int) -> None:
-    bare = "".join(wrap(text, width)).replace("\u2068", "").replace("\u2069", "")
+    isolates = str.maketrans("", "", "\u2066\u2067\u2068\u2069")
+    bare = "".join(wrap(text, width)).translate(isolates)
     assert "".join(bare.split()) == "".join(text.split())
-    folded = "".join(fold(text, width)).replace("\u2068", "").replace("\u2069", "")
-    assert folded == " ".join(text.split())
+    assert "".join(fold(text, width)).translate(isolates) == " ".join(text.split())
