@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from retrospan_collector.service import (
     temporary_service,
 )
 
-WaitFor = Callable[[Callable[[], object], str], None]
+Eventually = Callable[[Callable[[], object], str], None]
 
 
 @dataclass(frozen=True)
@@ -82,19 +81,6 @@ def _serving(store_url: str) -> Iterator[Running]:
             process.wait(60)
 
 
-@pytest.fixture
-def wait_for() -> WaitFor:
-    """Waits for a condition, up to half a minute."""
-
-    def wait(condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + 30
-        while not condition():
-            assert time.monotonic() < deadline, f"gave up waiting for {what}"
-            time.sleep(0.05)
-
-    return wait
-
-
 def _send_spans(exporter: SpanExporter, names: list[str]) -> None:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -128,7 +114,7 @@ def _request(number: int) -> bytes:
 
 
 def test_spans_sent_over_both_transports_are_in_the_store(
-    store_url: str, wait_for: WaitFor
+    store_url: str, eventually: Eventually
 ) -> None:
     with _serving(store_url) as service:
         assert [line.partition(":")[0] for line in service.lines] == [
@@ -141,7 +127,7 @@ def test_spans_sent_over_both_transports_are_in_the_store(
         assert httpx.get(f"http://{http}/readyz").status_code == 200
         _send_spans(GrpcExporter(endpoint=f"http://{grpc}"), ["over grpc"])
         _send_spans(HttpExporter(endpoint=f"http://{http}/v1/traces"), ["over http"])
-        wait_for(lambda: len(_stored_names(store_url)) == 2, "both spans")
+        eventually(lambda: len(_stored_names(store_url)) == 2, "both spans")
         assert _stored_names(store_url) == ["over grpc", "over http"]
         assert running_service(store_url) == Endpoints(
             otlp_grpc=grpc, otlp_http=http, clickhouse=service.addresses["clickhouse"]
@@ -150,7 +136,7 @@ def test_spans_sent_over_both_transports_are_in_the_store(
 
 
 def test_the_receiver_acknowledges_while_its_owner_is_killed_and_comes_back(
-    store_url: str, wait_for: WaitFor
+    store_url: str, eventually: Eventually
 ) -> None:
     with _serving(store_url) as service, httpx.Client() as client:
         url = f"http://{service.addresses['otlp-http']}/v1/traces"
@@ -174,9 +160,9 @@ def test_the_receiver_acknowledges_while_its_owner_is_killed_and_comes_back(
                 pid = _owner_pid(store_url)
                 return pid != before and is_alive(pid)
 
-            wait_for(replaced, "another owner")
+            eventually(replaced, "another owner")
         expected = [f"span {number:04}" for number in range(1, sent + 1)]
-        wait_for(lambda: len(_stored_names(store_url)) >= sent, "every span")
+        eventually(lambda: len(_stored_names(store_url)) >= sent, "every span")
         assert _stored_names(store_url) == expected
         found = running_service(store_url)
         assert found is not None
@@ -200,7 +186,7 @@ def test_a_stopping_service_stores_what_it_acknowledged(
 
 
 def test_a_service_killed_with_everything_is_continued_by_the_next(
-    store_url: str, wait_for: WaitFor
+    store_url: str, eventually: Eventually
 ) -> None:
     with _serving(store_url) as service:
         owner = _owner_pid(store_url)
@@ -209,9 +195,9 @@ def test_a_service_killed_with_everything_is_continued_by_the_next(
         service.process.wait(10)
         # Its note is still there, and nobody takes it for a service.
         assert running_service(store_url) is None
-        wait_for(lambda: not is_alive(owner), "the orphaned owner to end")
+        eventually(lambda: not is_alive(owner), "the orphaned owner to end")
     with _serving(store_url):
-        wait_for(lambda: _stored_names(store_url) == ["a", "b"], "the spans of the dead service")
+        eventually(lambda: _stored_names(store_url) == ["a", "b"], "the spans of the dead service")
 
 
 def test_a_second_service_is_refused_at_once_in_one_sentence(store_url: str) -> None:
@@ -302,10 +288,10 @@ with temporary_service(sys.argv[1]):
 
 
 def test_a_temporary_service_ends_when_its_command_is_killed(
-    store_url: str, wait_for: WaitFor
+    store_url: str, eventually: Eventually
 ) -> None:
     command = [sys.executable, "-c", _DIES_INSIDE, store_url]
     assert subprocess.run(command, timeout=60).returncode == -signal.SIGKILL
     data = Path(store_url.removeprefix("embedded:"))
-    wait_for(lambda: not (data / "receiver.json").exists(), "the receiver to end")
-    wait_for(lambda: not (data / "owner.json").exists(), "the owner to end")
+    eventually(lambda: not (data / "receiver.json").exists(), "the receiver to end")
+    eventually(lambda: not (data / "owner.json").exists(), "the owner to end")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -17,12 +16,6 @@ from retrospan_collector.receiver import Receiver
 from retrospan_collector.spool import SpoolDirectory
 
 ReadSpool = Callable[[], list[ExportTraceServiceRequest]]
-
-
-class WaitFor(Protocol):
-    """Wait until a condition holds; fail with what was waited for."""
-
-    def __call__(self, condition: Callable[[], object], what: str) -> None: ...
 
 
 class MakeRequest(Protocol):
@@ -79,16 +72,3 @@ def make_request() -> MakeRequest:
         return request
 
     return make
-
-
-@pytest.fixture
-def wait_for() -> WaitFor:
-    """Waits for a condition, up to ten seconds."""
-
-    def wait(condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + 10
-        while not condition():
-            assert time.monotonic() < deadline, f"gave up waiting for {what}"
-            time.sleep(0.01)
-
-    return wait

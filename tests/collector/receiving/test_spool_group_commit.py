@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +18,7 @@ from retrospan_collector.segment_writer import SegmentWriter, SpoolClosed
 from retrospan_collector.spool import SpoolDirectory, frame, uuid7
 
 
-class WaitFor(Protocol):
+class Eventually(Protocol):
     def __call__(self, condition: Callable[[], object], what: str) -> None: ...
 
 
@@ -97,10 +99,10 @@ def test_a_request_larger_than_a_segment_is_a_segment_of_its_own(spool: SpoolDir
     assert [len(content) for content in _contents(spool)] == [7, 5002, 6]
 
 
-def test_a_segment_is_sealed_when_it_is_old(spool: SpoolDirectory, wait_for: WaitFor) -> None:
+def test_a_segment_is_sealed_when_it_is_old(spool: SpoolDirectory, eventually: Eventually) -> None:
     with SegmentWriter(spool, seal_after_s=0.05) as writer:
         writer.append("traces", b"alone")
-        wait_for(lambda: _contents(spool) == [frame(b"alone")], "the segment to be sealed")
+        eventually(lambda: _contents(spool) == [frame(b"alone")], "the segment to be sealed")
 
 
 def test_the_kinds_have_segments_of_their_own(spool: SpoolDirectory) -> None:
@@ -190,3 +192,36 @@ def test_segment_ids_are_the_standard_uuids_of_version_7() -> None:
     # The example of RFC 9562, appendix A.6.
     random = bytes.fromhex("0CC318C4DC0C0C07398F")
     assert uuid7(0x017F22E279B0, random) == UUID("017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
+
+
+_MEETS_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from retrospan_collector.segment_writer import SegmentWriter
+from retrospan_collector.spool import SpoolDirectory
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+with SegmentWriter(SpoolDirectory(Path(sys.argv[1]))) as writer:
+    writer.append("traces", b"a" * 6_000)
+    for _ in range(2):
+        try:
+            writer.append("traces", b"b" * 80_000)
+        except OSError as error:
+            print(error.strerror)
+    writer.append("traces", b"c" * 6_000)
+"""
+
+
+def test_a_request_of_which_only_a_part_could_be_written_leaves_no_trace(
+    spool: SpoolDirectory,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _MEETS_A_FULL_DISK, str(spool.path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "File too large\n" * 2
+    assert _contents(spool) == [frame(b"a" * 6_000), frame(b"c" * 6_000)]
+    assert not list(spool.open.iterdir())
