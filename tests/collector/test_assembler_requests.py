@@ -157,13 +157,10 @@ def test_a_usual_request_is_recorded_whole() -> None:
     assert (row.duration_ns, row.retrieval_ns) == (2 * SECOND, SECOND // 10)
 
 
-def test_texts_are_given_once_under_the_hash_that_the_row_holds() -> None:
-    texts = look(usual()).texts
-    assert {known_as.hex(): content.text for known_as, content in texts.items()} == {
-        HASHES[0]: "text of a",
-        HASHES[1]: "text of b",
-        HASHES[2]: "text of c",
-    }
+def test_texts_are_given_under_the_hashes_that_the_row_holds() -> None:
+    (passages,) = look(usual()).lists
+    assert passages.text == ("text of a", "text of b", "text of c")
+    assert passages.hash == only(usual()).passage_hash
 
 
 def test_an_http_span_above_a_request_is_not_its_root() -> None:
@@ -348,7 +345,7 @@ def test_a_redacted_text_is_flagged_and_not_stored() -> None:
     documents = [{"id": i, "content": "__REDACTED__"} for i in "abc"]
     found = retrieval(changed={attributes.RETRIEVAL_DOCUMENTS: documents})
     looked = look([request_span(), span("r", "retrieve", found, at_s=0.1)])
-    assert looked.texts == {}
+    assert looked.lists[0].text == (None,) * 3
     assert flags(looked.rows[0]) == ("redacted",)
 
 

@@ -148,7 +148,8 @@ def _looked_up(ids: Sequence[str], lists: Sequence[PassageList]) -> PassageList:
         source_version=tuple(passages.source_version[i] for passages, i in found),
         updated_at=tuple(passages.updated_at[i] for passages, i in found),
         acl=tuple(passages.acl[i] for passages, i in found),
-        content=tuple(passages.content[i] for passages, i in found),
+        text=tuple(passages.text[i] for passages, i in found),
+        metadata=tuple(passages.metadata[i] for passages, i in found),
     )
 
 
@@ -161,5 +162,6 @@ _UNKNOWN: Final = PassageList(
     source_version=("",),
     updated_at=("",),
     acl=("",),
-    content=(None,),
+    text=(None,),
+    metadata=(None,),
 )

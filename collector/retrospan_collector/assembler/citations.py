@@ -27,6 +27,8 @@ def resolve_citations(
     Where the prompt was not recorded an id is looked for among all candidates, and a number,
     which counts passages as shown, is neither resolved nor called dangling.
     """
+    if not citations:
+        return ResolvedCitations()
     shown = _shown(candidates) if candidates else []
     numbered = candidates is not None and candidates.assembly_recorded
     names = _names(candidates, shown) if candidates else {}

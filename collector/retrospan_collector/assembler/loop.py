@@ -200,7 +200,8 @@ class Assembler:
             return None
 
     def _write(self, results: Sequence[AssembledTrace], now: datetime, report: RoundReport) -> None:
-        texts = self._texts.missing([result.texts for result in results], now.date())
+        lists = [passages for result in results for passages in result.lists]
+        texts = self._texts.missing(lists, now.date())
         tombstones = [row for result in results for row in result.tombstones]
         rows = [row for result in results for row in result.rows]
         self._store.insert("passage_texts", texts)

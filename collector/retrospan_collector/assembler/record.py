@@ -7,20 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from retrospan_collector.assembler.span import Span
 from retrospan_collector.clickhouse.request_row import BudgetRule
 
 Stage = Literal["request", "retrieve", "rerank", "assemble", "generate"]
 """The steps a request is made of."""
-
-
-class PassageContent(NamedTuple):
-    """What a passage holds, as recorded."""
-
-    text: str
-    metadata: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +28,9 @@ class PassageList:
     source_version: tuple[str, ...]
     updated_at: tuple[str, ...]
     acl: tuple[str, ...]
-    content: tuple[PassageContent | None, ...]
+    text: tuple[str | None, ...]
+    metadata: tuple[Mapping[str, object] | None, ...]
+    """Columns, not an object a passage: those would wake the garbage collector in every batch."""
 
     def __len__(self) -> int:
         return len(self.id)

@@ -14,7 +14,7 @@ from retrospan_collector.assembler.citations import resolve_citations
 from retrospan_collector.assembler.record import (
     AssemblyStep,
     GenerationStep,
-    PassageContent,
+    PassageList,
     RequestRecord,
     RetrievalStep,
     Step,
@@ -28,7 +28,6 @@ from retrospan_collector.assembler.trust import (
     retrieval_status_of,
 )
 from retrospan_collector.clickhouse.request_row import (
-    NO_HASH,
     RequestRow,
     RequestStatus,
     StageKind,
@@ -62,8 +61,8 @@ class BuiltRequest:
     """A request's row and the texts of its passages."""
 
     row: RequestRow
-    texts: Mapping[bytes, PassageContent]
-    """By hash."""
+    lists: tuple[PassageList, ...]
+    """The lists that hold them."""
 
 
 def utc_from_ns(nanoseconds: int) -> datetime:
@@ -84,7 +83,7 @@ def build_request(
     generation = _answering(_without_twins(record.generations, group.twins))
     assembly = _last_before(record.assemblies, generation)
     candidates = find_candidates(retrievals, assembly)
-    texts = _texts(retrievals)
+    lists = tuple([step.passages for step in retrievals if step.passages is not None])
     completeness = completeness_of(group, record, candidates, late=writing.late)
     cum_tokens = candidates.cumulative_tokens() if candidates else ()
     first = group.root or group.spans[0]
@@ -103,7 +102,7 @@ def build_request(
             completeness=completeness,
             settings_known=assembly is not None and assembly.rule != "",
             tokens_known=candidates is not None and len(cum_tokens) == len(candidates.passages),
-            texts=texts,
+            lists=lists,
         ),
         retrieval_status=retrieval_status_of(candidates, retrievals, completeness),
         status=_status(group.root),
@@ -119,7 +118,7 @@ def build_request(
         **_generation_columns(generation, candidates, assembly),
         **_stage_columns(record),
     )
-    return BuiltRequest(row=row, texts=texts)
+    return BuiltRequest(row=row, lists=lists)
 
 
 def _without_twins(steps: Sequence[_ListOrAnswer], twins: Mapping[str, str]) -> list[_ListOrAnswer]:
@@ -288,18 +287,7 @@ def _kind(step: Step) -> StageKind:
 
 def _ids(step: Step) -> tuple[str, ...]:
     if isinstance(step, RetrievalStep):
-        return step.passages.id if step.passages else ()
+        return step.passages.id if step.passages is not None else ()
     if isinstance(step, AssemblyStep):
-        return step.placements.id if step.placements else ()
+        return step.placements.id if step.placements is not None else ()
     return ()
-
-
-def _texts(retrievals: Sequence[RetrievalStep]) -> dict[bytes, PassageContent]:
-    """The content of every passage that any step gave with its text, by hash."""
-    texts: dict[bytes, PassageContent] = {}
-    for step in retrievals:
-        if step.passages is not None:
-            for known_as, content in zip(step.passages.hash, step.passages.content, strict=True):
-                if content is not None and known_as != NO_HASH:
-                    texts[known_as] = content
-    return texts

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date, timedelta
 from typing import Final
 
 import orjson
 
 from retrospan_collector.assembler.reading import stored_texts
-from retrospan_collector.assembler.record import PassageContent
+from retrospan_collector.assembler.record import PassageList
 from retrospan_collector.clickhouse.connection import Store
-from retrospan_collector.clickhouse.request_row import PassageTextRow
+from retrospan_collector.clickhouse.request_row import NO_HASH, PassageTextRow
 
 RETENTION: Final = timedelta(days=400)
 """How long `passage_texts` keeps a text that nobody retrieves."""
@@ -31,21 +31,18 @@ class KnownTexts:
         self._store = store
         self._last_seen: dict[bytes, date] = {}
 
-    def missing(
-        self, found: Iterable[Mapping[bytes, PassageContent]], today: date
-    ) -> list[PassageTextRow]:
+    def missing(self, lists: Sequence[PassageList], today: date) -> list[PassageTextRow]:
         """Those of the texts that are not stored, or were last seen long ago; each once."""
-        contents: dict[bytes, PassageContent] = {}
-        for texts in found:
-            contents |= texts
-        unknown = contents.keys() - self._last_seen.keys()
+        met = {known_as for passages in lists for known_as in passages.hash} - {NO_HASH}
+        unknown = met - self._last_seen.keys()
         if unknown:
             self._remember(stored_texts(self._store, unknown))
-        return [
-            _row(known_as, content, today)
-            for known_as, content in contents.items()
-            if self._is_stale(known_as, today)
-        ]
+        stale = {known_as for known_as in met if self._is_stale(known_as, today)}
+        rows: dict[bytes, PassageTextRow] = {}
+        for passages in lists:
+            if not stale.isdisjoint(passages.hash):
+                rows |= _rows(passages, stale, today)
+        return list(rows.values())
 
     def written(self, rows: Iterable[PassageTextRow]) -> None:
         """Note texts that are stored from now on."""
@@ -61,11 +58,19 @@ class KnownTexts:
             del self._last_seen[next(iter(self._last_seen))]
 
 
-def _row(known_as: bytes, content: PassageContent, today: date) -> PassageTextRow:
-    metadata = content.metadata
-    return PassageTextRow(
-        hash=known_as,
-        text=content.text,
-        metadata=orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode() if metadata else "",
-        last_seen=today,
-    )
+def _rows(passages: PassageList, stale: Set[bytes], today: date) -> dict[bytes, PassageTextRow]:
+    columns = zip(passages.hash, passages.text, passages.metadata, strict=True)
+    return {
+        known_as: PassageTextRow(
+            hash=known_as,
+            text=text,
+            metadata=_json(metadata) if metadata else "",
+            last_seen=today,
+        )
+        for known_as, text, metadata in columns
+        if text is not None and known_as in stale
+    }
+
+
+def _json(metadata: Mapping[str, object]) -> str:
+    return orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,7 +13,7 @@ from retrospan_collector.assembler.reading import (
     Trace,
     WrittenRequest,
 )
-from retrospan_collector.assembler.record import PassageContent
+from retrospan_collector.assembler.record import PassageList
 from retrospan_collector.assembler.request import (
     BuiltRequest,
     Registration,
@@ -44,8 +43,8 @@ class AssembledTrace:
     trace: Trace
     rows: tuple[RequestRow, ...]
     tombstones: tuple[RequestRow, ...]
-    texts: Mapping[bytes, PassageContent]
-    """The contents of their passages, by hash."""
+    lists: tuple[PassageList, ...]
+    """The lists that hold the texts of their passages."""
     memory: AssembledRow | None
     """None when there is nothing new to remember."""
     due_ms: int | None
@@ -123,7 +122,7 @@ class _Look:
             trace=self._trace,
             rows=tuple(built.row for built in self._built),
             tombstones=tuple(map(self._tombstone, replaced)),
-            texts=_merged([built.texts for built in self._built]),
+            lists=tuple([passages for built in self._built for passages in built.lists]),
             memory=self._memory(pending) if news else None,
             due_ms=min(self._due, default=None),
             unregistered=self._unregistered,
@@ -210,7 +209,3 @@ def _key(group: SpanGroup) -> RequestKey:
     first = group.root or group.spans[0]
     day = utc_from_ns(first.start_ns).date()
     return RequestKey(first.service_name, day, group.root_span_id)
-
-
-def _merged(texts: Sequence[Mapping[bytes, PassageContent]]) -> Mapping[bytes, PassageContent]:
-    return texts[0] if len(texts) == 1 else dict(ChainMap(*map(dict, texts)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from retrospan_collector.assembler.candidates import Candidates
-from retrospan_collector.assembler.record import RequestRecord, RetrievalStep
+from retrospan_collector.assembler.record import PassageList, RequestRecord, RetrievalStep
 from retrospan_collector.assembler.tree import SpanGroup
 from retrospan_collector.clickhouse.request_row import (
+    NO_HASH,
     Completeness,
     ReplayClass,
     RetrievalStatus,
@@ -70,7 +71,7 @@ def replay_class_of(
     completeness: int,
     settings_known: bool,
     tokens_known: bool,
-    texts: Container[bytes],
+    lists: Sequence[PassageList],
 ) -> ReplayClass:
     """What a replay can rest on.
 
@@ -78,13 +79,27 @@ def replay_class_of(
     have to be found elsewhere; `none`: not even that, or something was lost on the way.
 
     Args:
-        texts: the hashes under which texts were recorded.
+        lists: every list of the request, for the texts it was recorded with.
     """
     if candidates is None or completeness & _NOT_REPLAYABLE:
         return "none"
     passages = candidates.passages
-    if not all(known_as in texts for known_as in passages.hash):
+    if not _have_texts(lists, passages):
         named = map(any, zip(passages.id, map(any, passages.hash), strict=True))
         return "ids" if all(named) else "none"
     known = settings_known and tokens_known and candidates.assembly_recorded
     return "full" if known else "text"
+
+
+def _have_texts(lists: Sequence[PassageList], passages: PassageList) -> bool:
+    """Whether every passage's text was recorded with some list, under a hash that finds it."""
+    missing = set(passages.hash)
+    if NO_HASH in missing:
+        return False
+    for known in lists:
+        if None in known.text:
+            pairs = zip(known.hash, known.text, strict=True)
+            missing.difference_update([known_as for known_as, text in pairs if text is not None])
+        else:
+            missing.difference_update(known.hash)
+    return not missing

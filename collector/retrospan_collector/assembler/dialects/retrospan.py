@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any, Final, Literal, TypeVar, cast
 
 from retrospan import attributes
@@ -11,7 +12,6 @@ from retrospan_collector.assembler.attribute_reader import REDACTION_MARK, Attri
 from retrospan_collector.assembler.record import (
     AssemblyStep,
     GenerationStep,
-    PassageContent,
     PassageList,
     Placements,
     RequestRecord,
@@ -120,6 +120,7 @@ def _passages(span: Span, reader: AttributeReader) -> PassageList | None:
         return None
     n = len(ids)
     empty = ("",) * n
+    documents = _documents(span, ids, reader)
     document_ids = _column(reader.texts(span, attributes.PASSAGES_DOCUMENT_ID), ids, reader)
     return PassageList(
         id=ids,
@@ -134,7 +135,8 @@ def _passages(span: Span, reader: AttributeReader) -> PassageList | None:
         ),
         updated_at=_column(reader.texts(span, attributes.PASSAGES_UPDATED_AT), empty, reader),
         acl=_column(reader.texts(span, attributes.PASSAGES_ACL), empty, reader),
-        content=_contents(span, ids, reader),
+        text=_texts(documents, reader),
+        metadata=_metadata(documents),
     )
 
 
@@ -154,26 +156,32 @@ def _column(
     return recorded
 
 
-def _contents(
+def _documents(
     span: Span, ids: tuple[str, ...], reader: AttributeReader
-) -> tuple[PassageContent | None, ...]:
+) -> Sequence[Mapping[str, Any]]:
+    """The recorded documents, one for each id; empty ones where they are not recorded."""
     documents = reader.objects(span, attributes.RETRIEVAL_DOCUMENTS)
-    if documents is not None and tuple([item.get("id") for item in documents]) != ids:
+    if documents is not None and tuple([item.get("id") for item in documents]) == ids:
+        return documents
+    if documents is not None:
         reader.mark(Completeness.TRUNCATED)
-        documents = None
-    if documents is None:
-        return (None,) * len(ids)
-    return tuple([_content(document, reader) for document in documents])
+    return [{}] * len(ids)
 
 
-def _content(document: dict[str, Any], reader: AttributeReader) -> PassageContent | None:
-    text = document.get("content")
-    if text == REDACTION_MARK:
+def _texts(
+    documents: Sequence[Mapping[str, Any]], reader: AttributeReader
+) -> tuple[str | None, ...]:
+    texts = tuple([document.get("content") for document in documents])
+    if REDACTION_MARK in texts:
         reader.mark(Completeness.REDACTED)
-    elif isinstance(text, str):
-        metadata = document.get("metadata")
-        return PassageContent(text, metadata if isinstance(metadata, dict) else None)
-    return None
+    elif set(map(type, texts)) <= {str, NoneType}:
+        return texts
+    return tuple([text if type(text) is str and text != REDACTION_MARK else None for text in texts])
+
+
+def _metadata(documents: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, object] | None, ...]:
+    values = [document.get("metadata") for document in documents]
+    return tuple([value if type(value) is dict else None for value in values])
 
 
 def _hashes(recorded: Sequence[str], reader: AttributeReader) -> tuple[bytes, ...]:
