@@ -1,6 +1,13 @@
--- Requests of traces whose ids are known. The sample keys find the granules, the ids the rows.
+-- Requests of traces whose ids are known. The sample keys find the granules, the ids the rows, and
+-- the newest version is picked from those few: FINAL would merge the granules with all columns.
 SELECT *
-FROM requests FINAL
-WHERE SampleKey IN {sample_keys:Array(UInt64)}
-  AND TraceId IN {trace_ids:Array(String)}
+FROM
+(
+    SELECT *
+    FROM requests
+    PREWHERE SampleKey IN {sample_keys:Array(UInt64)} AND TraceId IN {trace_ids:Array(String)}
+    ORDER BY Version DESC
+    LIMIT 1 BY ServiceName, toDate(Timestamp, 'UTC'), SampleKey, TraceId, RootSpanId
+)
+WHERE IsDeleted = 0
 ORDER BY Timestamp, RootSpanId

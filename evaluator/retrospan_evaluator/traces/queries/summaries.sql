@@ -1,11 +1,19 @@
--- What a list shows of requests whose keys are known.
+-- What a list shows of the requests of traces whose ids are known, newest first.
 SELECT
     TraceId, RootSpanId, ServiceName, Timestamp, SystemName, RunId, CaseId, Status, ErrorType,
     ReplayClass, Question, Answer,
     length(PassageId) AS Candidates,
     BudgetRule != '' OR arrayExists(p -> isNotNull(p), PassagePromptPosition) AS AssemblyRecorded,
     arrayCount(p -> ifNull(p, 0) > 0, PassagePromptPosition) AS Kept
-FROM requests FINAL
-WHERE SampleKey IN {sample_keys:Array(UInt64)}
-  AND TraceId IN {trace_ids:Array(String)}
+FROM
+(
+    SELECT
+        TraceId, RootSpanId, ServiceName, Timestamp, SystemName, RunId, CaseId, Status, ErrorType,
+        ReplayClass, Question, Answer, PassageId, BudgetRule, PassagePromptPosition, IsDeleted
+    FROM requests
+    PREWHERE SampleKey IN {sample_keys:Array(UInt64)} AND TraceId IN {trace_ids:Array(String)}
+    ORDER BY Version DESC
+    LIMIT 1 BY ServiceName, toDate(Timestamp, 'UTC'), SampleKey, TraceId, RootSpanId
+)
+WHERE IsDeleted = 0
 ORDER BY Timestamp DESC, TraceId, RootSpanId
