@@ -8,7 +8,7 @@ from rich.text import Text
 
 from retrospan_evaluator.cli.layout import wrap
 from retrospan_evaluator.replay.report import ArmReport, ReplayReport
-from retrospan_evaluator.replay.verdict import Label, Reason
+from retrospan_evaluator.replay.verdict import Label, Reason, Strength
 
 MEANINGS: Mapping[Label, str] = {
     Label.RETRIEVAL_MISS: "no passage with the answer was retrieved",
@@ -40,7 +40,14 @@ _REASONS: Mapping[Reason, str] = {
     ),
 }
 
-_INDENT = 10
+_STRENGTHS: Mapping[Strength, str] = {
+    Strength.INTERVENTION_RECOVERY: "the gold context recovers the answer",
+    Strength.INTERVENTION_NON_RECOVERY: "the gold context does not recover the answer",
+    Strength.REPLAY_CONFIRMED: "undoing that one cut recovers the answer too",
+    Strength.JUDGED: "a judge, not a person, said what is relevant",
+}
+
+_INDENT = 12
 _DROPPED = {"top_k": "below top-k", "budget": "over budget"}
 
 
@@ -80,7 +87,7 @@ def verdict_lines(report: ReplayReport, width: int) -> Iterator[Text]:
     yield from fact("means", MEANINGS[found.label], width)
     yield from fact("because", f"{_REASONS[found.reason]} ({found.reason})", width)
     if found.strength is not None:
-        yield from fact("strength", found.strength, width)
+        yield from fact("strength", f"{_STRENGTHS[found.strength]} ({found.strength})", width)
     if found.best_relevant_position is not None:
         yield from fact("relevant", f"best at position {found.best_relevant_position}", width)
     if found.implicated:
@@ -108,12 +115,12 @@ def arm_lines(arm: ArmReport, width: int) -> Iterator[Text]:
         yield from fact("raised", error, width)
 
 
-def fact(label: str, value: str, width: int) -> Iterator[Text]:
+def fact(label: str, value: str, width: int, indent: int = _INDENT) -> Iterator[Text]:
     """A labelled text of a trace, wrapped and made safe for a terminal."""
-    first, *more = wrap(value, max(20, width - _INDENT))
-    yield Text.assemble((f"{label:<{_INDENT}}", "dim"), first)
+    first, *more = wrap(value, max(20, width - indent))
+    yield Text.assemble((f"{label:<{indent}}", "dim"), first)
     for line in more:
-        yield Text(" " * _INDENT + line)
+        yield Text(" " * indent + line)
 
 
 def _outcome(arm: ArmReport) -> str:

@@ -68,8 +68,9 @@ class Arm:
         shown = {position for position, _ in considered}
         if self.token_budget is not None and not uncounted:
             shown = self._admitted()
-        if shown & self.unknown_texts:
-            return f"the texts of {len(shown & self.unknown_texts)} passages are not stored"
+        without_text = len(shown & self.unknown_texts)
+        if without_text:
+            return f"of the passages it shows, {without_text} are stored without text"
         return None
 
     def _admitted(self) -> set[int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
-from retrospan import BoundSystem, Outcome
+from retrospan import BoundSystem
 from retrospan_evaluator.errors import UsageError
 from retrospan_evaluator.identifiers import Identifiers
 from retrospan_evaluator.replay.arms import (
@@ -45,6 +46,14 @@ class ArmRun:
     cannot_answer: str | None = None
     errors: tuple[str, ...] = ()
     """What the system raised, once each."""
+
+    def followed_by(self, more: ArmRun) -> ArmRun:
+        """Both parts of an arm that was run in two goes."""
+        return replace(
+            self,
+            planned=(*self.planned, *more.planned),
+            errors=tuple(dict.fromkeys((*self.errors, *more.errors))),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,85 +96,98 @@ class Replayer:
         self._now = now
         self._repeats = repeats
 
-    def run(self, subject: Subject, interventions: Sequence[Intervention]) -> ReplayRun:
-        """Make the requests of the control, the gold context and each intervention."""
-        replay_id = self._identifiers.replay_id(self._now)
-        control = recorded_arm(subject.request, CONTROL)
-        refusal = _not_replayable(subject.request) or control.unanswerable(self._system.settings)
-        if refusal is not None:
-            skipped = [GOLD_CONTEXT, *interventions]
-            return ReplayRun(
-                replay_id=replay_id,
-                subject=subject,
-                single_run_decides=False,
-                control=ArmRun(intervention=CONTROL, cannot_answer=refusal),
-                arms=tuple(
-                    ArmRun(intervention=each, cannot_answer="the control cannot be run")
-                    for each in skipped
-                ),
+    def run(
+        self,
+        subjects: Sequence[Subject],
+        interventions: Sequence[Intervention],
+        advance: Callable[[], None] = lambda: None,
+    ) -> tuple[ReplayRun, ...]:
+        """Make the requests of the control, the gold context and each intervention.
+
+        Args:
+            advance: called after each subject.
+        """
+        # One control of each comes first: how often the arms run depends on what it answers.
+        begun = [_Begun(subject, self._identifiers.replay_id(self._now)) for subject in subjects]
+        controls = [self._plan(each, CONTROL, range(1)) for each in begun]
+        self._register(controls)
+        first = [self._make(control) for control in controls]
+        plans = [
+            self._plan_rest(each, made, interventions)
+            for each, made in zip(begun, first, strict=True)
+        ]
+        self._register([arm for plan in plans for arm in plan.arms])
+        runs = []
+        for each, made, plan in zip(begun, first, plans, strict=True):
+            more, *arms = [self._make(arm) for arm in plan.arms]
+            runs.append(
+                ReplayRun(
+                    replay_id=each.replay_id,
+                    subject=each.subject,
+                    single_run_decides=plan.single_run_decides,
+                    differs_though_deterministic=plan.differs_though_deterministic,
+                    control=made.arm.followed_by(more.arm),
+                    arms=tuple(arm.arm for arm in arms),
+                )
             )
-        first, made = self._repeat(replay_id, subject, control, range(1))
-        single = (
-            self._system.settings.deterministic
-            and made[0].outcome is not None
-            and made[0].outcome.answer == subject.request.answer
-        )
+            advance()
+        return tuple(runs)
+
+    def _plan_rest(
+        self, begun: _Begun, control: _MadeArm, interventions: Sequence[Intervention]
+    ) -> _Plan:
+        declared = self._system.settings.deterministic
+        answers = [m.outcome.answer for m in control.made if m.outcome is not None]
+        same = declared and answers == [begun.subject.request.answer]
         # A declared determinism that does not hold is no reason to run less often.
-        repeats = self._repeats or 1 if single else max(self._repeats or REPEATS, REPEATS)
-        rest, more = self._repeat(replay_id, subject, control, range(1, repeats))
-        return ReplayRun(
-            replay_id=replay_id,
-            subject=subject,
-            single_run_decides=single and repeats == 1,
-            differs_though_deterministic=self._system.settings.deterministic and not single,
-            control=_arm_run(control, [*first, *rest], [*made, *more]),
-            arms=tuple(
-                self._arm(replay_id, subject, each, repeats)
-                for each in (GOLD_CONTEXT, *interventions)
-            ),
+        repeats = self._repeats or 1 if same else max(self._repeats or REPEATS, REPEATS)
+        if control.arm.cannot_answer is not None:
+            repeats = 0
+        arms = [self._plan(begun, CONTROL, range(1, repeats))]
+        arms += [self._plan(begun, each, range(repeats)) for each in (GOLD_CONTEXT, *interventions)]
+        return _Plan(
+            arms=tuple(arms),
+            single_run_decides=same and repeats == 1,
+            differs_though_deterministic=declared and not same and repeats > 0,
         )
 
-    def _arm(
-        self, replay_id: str, subject: Subject, intervention: Intervention, repeats: int
-    ) -> ArmRun:
-        if intervention == GOLD_CONTEXT:
-            if not subject.gold.passages:
-                return ArmRun(intervention=intervention, cannot_answer=_gold_missing(subject.gold))
-            arm = gold_arm(subject.gold.passages, subject.request)
-        else:
-            arm = recorded_arm(subject.request, intervention)
-        refusal = arm.unanswerable(self._system.settings)
-        if refusal is not None:
-            return ArmRun(intervention=intervention, cannot_answer=refusal)
-        planned, made = self._repeat(replay_id, subject, arm, range(repeats))
-        return _arm_run(arm, planned, made)
-
-    def _repeat(
-        self, replay_id: str, subject: Subject, arm: Arm, repeats: range
-    ) -> tuple[list[PlannedRequest], list[Made]]:
-        planned = [
+    def _plan(self, begun: _Begun, intervention: Intervention, repeats: range) -> _PlannedArm:
+        arm = _arm(begun.subject, intervention)
+        refusal = arm if isinstance(arm, str) else arm.unanswerable(self._system.settings)
+        if refusal is None and not repeats and intervention != CONTROL:
+            refusal = "the control cannot be run"
+        requests = [
             PlannedRequest(
                 trace_id=self._identifiers.trace_id(),
-                run_id=f"replay:{replay_id}",
-                case_id=subject.case_id,
+                run_id=f"replay:{begun.replay_id}",
+                case_id=begun.subject.case_id,
                 repeat=repeat,
             )
-            for repeat in repeats
+            for repeat in (repeats if refusal is None else ())
         ]
-        self._sent.register(planned, kind="replay", now=self._now)
-        return planned, [
-            self._sent.make(each, lambda: self._call(subject, arm)) for each in planned
-        ]
+        run = ArmRun(intervention=intervention, planned=tuple(requests), cannot_answer=refusal)
+        return _PlannedArm(begun.subject, None if isinstance(arm, str) else arm, run)
 
-    def _call(self, subject: Subject, arm: Arm) -> Outcome:
-        return self._system.replay(
-            subject.request.input,
+    def _register(self, arms: Sequence[_PlannedArm]) -> None:
+        requests = [planned for arm in arms for planned in arm.run.planned]
+        self._sent.register(requests, kind="replay", now=self._now)
+
+    def _make(self, planned: _PlannedArm) -> _MadeArm:
+        arm, question = planned.arm, planned.subject.request.input
+        if arm is None:
+            return _MadeArm(planned.run, ())
+        call = partial(
+            self._system.replay,
+            question,
             arm.passages,
             top_k=arm.top_k,
             token_budget=arm.token_budget,
             budget_rule=arm.budget_rule,
             ineligible=arm.ineligible,
         )
+        made = tuple(self._sent.make(request, call) for request in planned.run.planned)
+        errors = [f"{type(m.error).__name__}: {m.error}" for m in made if m.error is not None]
+        return _MadeArm(replace(planned.run, errors=tuple(dict.fromkeys(errors))), made)
 
 
 def check_repeats(repeats: int | None, *, deterministic: bool) -> None:
@@ -179,11 +201,49 @@ def check_repeats(repeats: int | None, *, deterministic: bool) -> None:
     )
 
 
-def _arm_run(arm: Arm, planned: Sequence[PlannedRequest], made: Sequence[Made]) -> ArmRun:
-    errors = [f"{type(m.error).__name__}: {m.error}" for m in made if m.error is not None]
-    return ArmRun(
-        intervention=arm.intervention, planned=tuple(planned), errors=tuple(dict.fromkeys(errors))
-    )
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A subject under the id of its replay."""
+
+    subject: Subject
+    replay_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedArm:
+    """An arm with its requests; no arm where the evidence for it is missing."""
+
+    subject: Subject
+    arm: Arm | None
+    run: ArmRun
+
+
+@dataclass(frozen=True, slots=True)
+class _MadeArm:
+    """An arm whose requests are made."""
+
+    arm: ArmRun
+    made: tuple[Made, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What remains of a replay after its first control: the control's other repeats come first."""
+
+    arms: tuple[_PlannedArm, ...]
+    single_run_decides: bool
+    differs_though_deterministic: bool
+
+
+def _arm(subject: Subject, intervention: Intervention) -> Arm | str:
+    """What an arm is given, or why there is nothing to give it."""
+    if intervention == CONTROL:
+        return _not_replayable(subject.request) or recorded_arm(subject.request, intervention)
+    if intervention == GOLD_CONTEXT:
+        if not subject.gold.passages:
+            return _gold_missing(subject.gold)
+        return gold_arm(subject.gold.passages, subject.request)
+    return recorded_arm(subject.request, intervention)
 
 
 def _not_replayable(request: RecordedRequest) -> str | None:

@@ -43,10 +43,7 @@ def replay_requests(
     """
     with traffic(store, otlp_grpc, system.settings) as sent:
         replayer = Replayer(system, sent, identifiers, now, repeats)
-        runs = []
-        for subject in subjects:
-            runs.append(replayer.run(subject, interventions))
-            advance()
+        runs = replayer.run(subjects, interventions, advance)
         traces = [trace_id for run in runs for trace_id in run.trace_ids]
         stored = sent.recorded(TraceReader(store), traces)
     store.insert(
