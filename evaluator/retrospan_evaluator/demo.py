@@ -53,6 +53,15 @@ class Demonstration:
             if replay.verdict is not None
         )
 
+    @property
+    def restored(self) -> int:
+        """Replays in which a larger setting put the page that was lost back into the prompt."""
+        return sum(
+            any(_best_passage(replay) in arm.prompt for arm in replay.arms[1:])
+            for replay in self.diagnosis.replays
+            if _best_passage(replay) not in (None, *replay.control.prompt)
+        )
+
     def to_json(self) -> Mapping[str, object]:
         """What `retrospan demo --json` prints."""
         return {
@@ -61,6 +70,11 @@ class Demonstration:
             "diagnosis": self.diagnosis.to_json(),
             "context_budget_implicated": self.budget_implicated,
         }
+
+
+def _best_passage(replay: ReplayReport) -> str | None:
+    position = replay.best_relevant_position
+    return None if position is None else replay.request.passages[position - 1].id
 
 
 def demo_dataset() -> Dataset:

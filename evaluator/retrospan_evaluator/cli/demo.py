@@ -85,7 +85,7 @@ def demo_page(found: Demonstration, store: str | None, width: int) -> Iterator[T
 def _scores(found: Demonstration, width: int) -> Iterator[Text]:
     cases = len(found.run.results)
     yield from _heading(f"1. {cases} questions whose answers are known")
-    yield from metric_lines(found.run.metrics)
+    yield from metric_lines(found.run.metrics, width)
     wrong = len(failed_results(found.run, ANSWER_CORRECT))
     yield Text("")
     yield from _prose(
@@ -125,7 +125,7 @@ def _replays(found: Demonstration, width: int) -> Iterator[Text]:
         width,
     )
     yield Text("")
-    yield from count_lines(found.diagnosis)
+    yield from count_lines(found.diagnosis, width, every_label=True)
     yield Text("")
     yield from _prose(
         f"The context budget is implicated in {found.budget_implicated} of the {found.recovered} "
@@ -136,19 +136,21 @@ def _replays(found: Demonstration, width: int) -> Iterator[Text]:
 
 def _experiment(found: Demonstration, width: int) -> Iterator[Text]:
     yield from _heading("4. The obvious fix, tried without deploying it")
-    gold, *tried = found.diagnosis.arms
+    tried = found.diagnosis.arms[1:]
     for arm in tried:
-        yield Text(f"  {arm.intervention.replace('-', ' ')} recovers {arm.recovered} of {arm.n}")
+        name = arm.intervention.replace("token-budget", "token budget")
+        yield Text(f"  {name} recovers {arm.recovered} of {arm.n}")
     yield Text("")
     if any(arm.recovered for arm in tried):
-        verdict = "A larger setting recovers some of them: a candidate, to be run on all cases."
+        finding = "A larger setting recovers some of them: a candidate, to be run on all questions."
     else:
-        verdict = (
-            "The dropped page is back in the prompt, and the answers stay wrong: beside it stands "
-            "a page that shares more words with the question, and the generator believes that "
-            "one. The larger budget is not the fix here, and that is known without a deployment."
+        finding = (
+            f"In {found.restored} of them the dropped page is back in the prompt, and the answer "
+            "stays wrong: beside it stands a page that shares more words with the question, and "
+            "support_rag believes that one. The larger budget is not the fix here, and that is "
+            "known without a deployment."
         )
-    yield from _prose(verdict, width)
+    yield from _prose(finding, width)
 
 
 def _next(found: Demonstration, store: str | None, width: int) -> Iterator[Text]:

@@ -13,7 +13,7 @@ from retrospan_evaluator.cli import driving, options
 from retrospan_evaluator.cli.console import output, print_json, progress
 from retrospan_evaluator.cli.layout import shorten
 from retrospan_evaluator.cli.reading import reading
-from retrospan_evaluator.cli.replay_page import MEANINGS
+from retrospan_evaluator.cli.replay_page import MEANINGS, fact
 from retrospan_evaluator.diagnosis import Diagnosis, diagnose, failed_cases
 from retrospan_evaluator.identifiers import Identifiers
 from retrospan_evaluator.replay.arms import interventions
@@ -21,6 +21,8 @@ from retrospan_evaluator.replay.execution import check_repeats
 from retrospan_evaluator.replay.judge import ANSWER_CORRECT
 from retrospan_evaluator.replay.verdict import Label
 from retrospan_evaluator.untrusted import Typed, command_line
+
+_NAME = 24
 
 
 def register(app: typer.Typer) -> None:
@@ -80,7 +82,7 @@ def diagnosis_page(diagnosis: Diagnosis, system: str, store: str, width: int) ->
     if not diagnosis.replays:
         return
     yield Text("")
-    yield from count_lines(diagnosis)
+    yield from count_lines(diagnosis, width)
     yield Text("")
     for replay in diagnosis.replays:
         label = replay.verdict.label if replay.verdict else "no label"
@@ -97,12 +99,19 @@ def diagnosis_page(diagnosis: Diagnosis, system: str, store: str, width: int) ->
         yield Text(f"  {command}", style="cyan")
 
 
-def count_lines(diagnosis: Diagnosis) -> Iterator[Text]:
-    """How many cases the control passed, each arm recovered, and each label was given."""
+def count_lines(diagnosis: Diagnosis, width: int, *, every_label: bool = False) -> Iterator[Text]:
+    """How many cases the control passed, each arm recovered, and each label was given.
+
+    Args:
+        every_label: also those that no case was given.
+    """
     passed, n = diagnosis.control
-    yield Text(f"{'control':<24}{passed} of {n} pass with nothing changed")
+    yield Text(f"{'control':<{_NAME}}{passed} of {n} pass with nothing changed")
     for arm in diagnosis.arms:
-        yield Text(f"{arm.intervention:<24}recovers {arm.recovered} of {arm.n}")
+        yield Text(f"{arm.intervention:<{_NAME}}recovers {arm.recovered} of {arm.n}")
     yield Text("")
-    for label, count in diagnosis.labels.items():
-        yield Text(f"{label:<24}{count}  {MEANINGS[Label(label)]}")
+    labels = [str(label) for label in Label] if every_label else list(diagnosis.labels)
+    for label in labels:
+        count = diagnosis.labels.get(label, 0)
+        named = f"{label:<{_NAME}}{count:<4}"
+        yield from fact(named, MEANINGS[Label(label)], width, indent=len(named))

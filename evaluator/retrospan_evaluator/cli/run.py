@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.cells import cell_len
 from rich.text import Text
 
 from retrospan_evaluator.cli import driving, options
 from retrospan_evaluator.cli.console import output, print_json, progress
 from retrospan_evaluator.cli.layout import pad, shorten
+from retrospan_evaluator.cli.replay_page import fact
 from retrospan_evaluator.identifiers import Identifiers
 from retrospan_evaluator.metrics.summary import MetricSummary
 from retrospan_evaluator.replay.judge import ANSWER_CORRECT
@@ -78,7 +80,7 @@ def run_page(report: RunReport, system: str, store: str, width: int) -> Iterator
     yield Text(f"run {report.run_id}", style="bold")
     yield Text(f"{shorten(report.system, 60)}, {len(report.results)} cases of {_name(report)}")
     yield Text("")
-    yield from metric_lines(report.metrics)
+    yield from metric_lines(report.metrics, width)
     errors = [result for result in report.results if result.error is not None]
     if errors:
         yield Text("")
@@ -89,8 +91,10 @@ def run_page(report: RunReport, system: str, store: str, width: int) -> Iterator
         return
     yield Text("")
     yield Text(f"{len(failed)} cases failed {ANSWER_CORRECT}", style="bold")
-    for result in failed[:_SHOWN_FAILURES]:
-        yield Text(f"  {shorten(result.case.id, 40)}  {result.request.trace_id}")
+    shown = [(shorten(r.case.id, 40), r.request.trace_id) for r in failed[:_SHOWN_FAILURES]]
+    widest = max(cell_len(case_id) for case_id, _ in shown)
+    for case_id, trace_id in shown:
+        yield Text(f"  {pad(case_id, widest)}  {trace_id}")
     if len(failed) > _SHOWN_FAILURES:
         yield Text(f"  and {len(failed) - _SHOWN_FAILURES} more")
     yield Text("")
@@ -111,16 +115,16 @@ def failed_results(report: RunReport, criterion: str) -> list[CaseResult]:
     return [result for result, score in scores if score is not None and score.passed is False]
 
 
-def metric_lines(metrics: Sequence[MetricSummary]) -> Iterator[Text]:
+def metric_lines(metrics: Sequence[MetricSummary], width: int) -> Iterator[Text]:
     """One line a metric: estimate, interval, counts; then what the intervals are."""
     widest = max((len(metric.name) for metric in metrics), default=0)
     for metric in metrics:
         yield Text(f"  {pad(metric.name, widest)}  {_figures(metric)}")
     for method in dict.fromkeys(metric.method for metric in metrics if metric.method):
         named = next(metric for metric in metrics if metric.method == method)
-        level = f"{named.level * 100:g} %"
         kind = "rates" if named.successes is not None else "means"
-        yield Text(f"  {kind}: {level} {method} interval; assumes {named.assumption}", style="dim")
+        about = f"{named.level * 100:g} % {method} interval; assumes {named.assumption}"
+        yield from fact(f"  {kind}", about, width)
 
 
 def _figures(metric: MetricSummary) -> str:
