@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             # The owner loads the engine, the service never does: import it only here.
             from retrospan_collector import owner
 
-            return owner.main(arguments[1:])
+            return owner.main(["--store", _default_store(), *arguments[1:]])
         return _serve(arguments)
     except InvalidStoreUrl as error:
         print(error, file=sys.stderr)
@@ -36,7 +36,7 @@ def _serve(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="retrospan-collector", allow_abbrev=False)
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("serve", help="receive spans and store them", allow_abbrev=False)
-    defaults = ServeOptions(store=os.environ.get("RETROSPAN_STORE") or DEFAULT_STORE)
+    defaults = ServeOptions(store=_default_store())
     command.add_argument("--store", default=defaults.store, metavar="URL")
     command.add_argument("--otlp-grpc-port", type=int, default=defaults.otlp_grpc_port)
     command.add_argument("--otlp-http-port", type=int, default=defaults.otlp_http_port)
@@ -47,6 +47,10 @@ def _serve(arguments: Sequence[str]) -> int:
     until = _read_stdin if values.pop("until_stdin_closes") else None
     serve(ServeOptions(**values), lambda line: print(line, flush=True), until=until)
     return 0
+
+
+def _default_store() -> str:
+    return os.environ.get("RETROSPAN_STORE") or DEFAULT_STORE
 
 
 def _read_stdin() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -18,8 +19,15 @@ class ChildProcess:
     start is reported once, by its parent.
     """
 
-    def __init__(self, arguments: Sequence[str], *, conversing: bool = False) -> None:
-        """Start it; `conversing` opens pipes to its stdin and from its stdout."""
+    def __init__(self, arguments: Sequence[str], *, store: str, conversing: bool = False) -> None:
+        """Start it.
+
+        Args:
+            arguments: The subcommand and its options.
+            store: The store's URL, handed on in the environment: it can hold a password, and any
+                user of the machine may read a command line.
+            conversing: Open pipes to its stdin and from its stdout.
+        """
         pipe = subprocess.PIPE if conversing else subprocess.DEVNULL
         self._name = " ".join(["retrospan_collector", *arguments[:1]])
         self.process = subprocess.Popen(
@@ -30,6 +38,7 @@ class ChildProcess:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            env=os.environ | {"RETROSPAN_STORE": store},
         )
         self._held: deque[str] = deque(maxlen=500)
         self._released = False

@@ -75,7 +75,8 @@ def serve(
     state = _state_path(store, spool.path)
     events: SimpleQueue[OwnerNote | StoreError | None] = SimpleQueue()
     owner = OwnerSupervisor(
-        lambda port: _owner_arguments(options.store, spool, port),
+        lambda port: _owner_arguments(spool, port),
+        options.store,
         state,
         options.clickhouse_port,
         events.put,
@@ -150,7 +151,7 @@ def temporary_service(store_url: str) -> Iterator[Endpoints]:
         *("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--clickhouse-port", "0"),
         "--until-stdin-closes",
     ]
-    child = ChildProcess(["serve", "--store", store_url, *ports], conversing=True)
+    child = ChildProcess(["serve", *ports], store=store_url, conversing=True)
     try:
         yield _announced(child)
     finally:
@@ -180,11 +181,8 @@ def _announced(child: ChildProcess) -> Endpoints:
     raise StoreError(child.failure())
 
 
-def _owner_arguments(store_url: str, spool: SpoolDirectory, port: int) -> list[str]:
-    return [
-        *("owner", "--store", store_url, "--spool", str(spool.path.absolute())),
-        *("--clickhouse-port", str(port)),
-    ]
+def _owner_arguments(spool: SpoolDirectory, port: int) -> list[str]:
+    return ["owner", "--spool", str(spool.path.absolute()), "--clickhouse-port", str(port)]
 
 
 def _default_spool(store: StoreUrl) -> Path:

@@ -34,6 +34,7 @@ class OwnerSupervisor:
     def __init__(
         self,
         command: Callable[[int], Sequence[str]],
+        store: str,
         state: Path,
         port: int,
         report: Callable[[OwnerNote | StoreError], None],
@@ -42,11 +43,13 @@ class OwnerSupervisor:
 
         Args:
             command: The child's arguments, given the port of its ClickHouse interface.
+            store: The URL of the store it is to own.
             state: The folder in which the owner says that it is ready.
             port: Loopback port of the ClickHouse interface; 0 picks a free one.
             report: Told once, of the first owner: what it says, or why there is none.
         """
         self._command = command
+        self._store = store
         self._state = state
         self._port = port
         self._report = report
@@ -82,7 +85,7 @@ class OwnerSupervisor:
 
     def _run_once(self) -> str:
         """Start an owner and watch it to its end; why it ended."""
-        child = ChildProcess(self._command(self._port))
+        child = ChildProcess(self._command(self._port), store=self._store)
         if not self._await_note(child) and not self._stopping.is_set():
             reason = child.failure()
             child.wait(0)

@@ -129,6 +129,10 @@ def test_spans_sent_over_both_transports_are_in_the_store(
         _send_spans(HttpExporter(endpoint=f"http://{http}/v1/traces"), ["over http"])
         eventually(lambda: len(_stored_names(store_url)) == 2, "both spans")
         assert _stored_names(store_url) == ["over grpc", "over http"]
+        command = Path(f"/proc/{_owner_pid(store_url)}/cmdline").read_bytes()
+        assert b"owner" in command
+        # A store's URL can hold a password, and everybody may read a command line.
+        assert store_url.encode() not in command
         assert running_service(store_url) == Endpoints(
             otlp_grpc=grpc, otlp_http=http, clickhouse=service.addresses["clickhouse"]
         )

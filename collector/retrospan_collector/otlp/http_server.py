@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -114,6 +115,9 @@ async def serve_http(
     # Hypercorn counts a connection as idle until a request's head is complete, so this is its
     # header timeout as well as its keep-alive.
     config.keep_alive_timeout = intake.limits.header_s
+    # An HTTP/2 connection counts as busy from its preface on, so silence needs a bound of its own;
+    # above the other two, which answer before they close.
+    config.read_timeout = math.ceil(intake.limits.header_s + intake.limits.body_s)
     config.keep_alive_max_requests = 1_000_000
     config.graceful_timeout = 5
     config.include_server_header = False

@@ -52,6 +52,12 @@ def test_a_connection_that_says_nothing_is_closed(connection: socket.socket) -> 
     assert connection.recv(1) == b""
 
 
+def test_an_http2_connection_that_says_nothing_is_closed(connection: socket.socket) -> None:
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    while connection.recv(4096):
+        pass
+
+
 def test_a_body_that_drips_is_answered_with_a_timeout(connection: socket.socket) -> None:
     connection.sendall(
         b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\n"
