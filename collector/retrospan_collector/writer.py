@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from retrospan_collector.clickhouse.connection import Store
-from retrospan_collector.clickhouse.otlp_insert import INSERTABLE_KINDS, insert_segment
+from retrospan_collector.clickhouse.otlp_insert import INSERTABLE_KINDS, SegmentInsert
 from retrospan_collector.errors import StoreError, StoreUnreachable
 from retrospan_collector.spool import Segment, SpoolDirectory
 
@@ -59,7 +59,7 @@ class Writer:
         keep_s: float = KEEP_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store = store
+        self._insert = SegmentInsert(store)
         self._spool = spool
         self._keep_s = keep_s
         self._clock = clock
@@ -112,7 +112,7 @@ class Writer:
     def _deliver(self, segment: Segment, now: float) -> bool:
         self._attempts.begin(segment.id)
         try:
-            insert_segment(self._store, segment.kind, segment.id, segment.path.read_bytes())
+            self._insert.insert(segment.kind, segment.id, segment.path.read_bytes())
         except StoreUnreachable as error:
             # The next segment would fail as well, so the store is given the pause.
             self._store_pause = _longer(self._store_pause, now)

@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from importlib import resources
 
 from retrospan_collector.clickhouse.connection import Store
 
 _TABLES = {"traces": "otlp_traces"}
+_MESSAGES = {"traces": "ExportTraceServiceRequest"}
+
 INSERTABLE_KINDS = frozenset(_TABLES)
 """The kinds of segment there is an insert for."""
 
-_MESSAGES = {"traces": "ExportTraceServiceRequest"}
+
+class SegmentInsert:
+    """Inserts segments into one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._once: dict[str, object] | None = None
+
+    def insert(self, kind: str, token: str, body: bytes) -> None:
+        """Insert a segment's bytes once, however often it is called with the same token."""
+        if self._once is None:
+            known = self._store.query(
+                "SELECT name FROM system.settings WHERE name LIKE '%deduplicat%'"
+            )
+            self._once = deduplication({row["name"] for row in known})
+        settings = {**_decoding(kind), **self._once, "insert_deduplication_token": token}
+        self._store.insert_bytes(_TABLES[kind], body, "Protobuf", settings)
 
 
-@cache
-def _schema(kind: str) -> str:
-    folder = resources.files("retrospan_collector.clickhouse")
-    return (folder / f"otlp_{kind}.proto").read_text(encoding="utf-8")
+def deduplication(known: Collection[str]) -> dict[str, object]:
+    """Recognising a repeated insert, in the words of an engine that knows these settings."""
+    switch: dict[str, object] = (
+        {"deduplicate_insert": "enable"}
+        if "deduplicate_insert" in known
+        else {"insert_deduplicate": 1}
+    )
+    return {**switch, "deduplicate_blocks_in_dependent_materialized_views": 1}
 
 
-def insert_settings(kind: str, token: str) -> dict[str, object]:
-    """The settings that decode a segment and make its insert safe to repeat.
+def _decoding(kind: str) -> dict[str, object]:
+    """How a segment is decoded and cut into blocks.
 
     A repeated insert is recognised by its token and the number of each block it is cut into, so
     everything that decides where a block ends is pinned: other cuts would double rows.
@@ -32,10 +55,10 @@ def insert_settings(kind: str, token: str) -> dict[str, object]:
         "format_schema_message_name": _MESSAGES[kind],
         "input_format_protobuf_oneof_presence": 1,
         "output_format_json_escape_forward_slashes": 0,
+        # Every branch of the rendering is cheap; copying the rows of each branch apart is not.
+        "short_circuit_function_evaluation": "disable",
         "async_insert": 0,
-        "deduplicate_insert": "enable",
-        "deduplicate_blocks_in_dependent_materialized_views": 1,
-        "insert_deduplication_token": token,
+        # A segment can hold spans of many days, and so many partitions.
         "max_partitions_per_insert_block": 0,
         "use_strict_insert_block_limits": 0,
         "max_block_size": 65_409,
@@ -51,6 +74,7 @@ def insert_settings(kind: str, token: str) -> dict[str, object]:
     }
 
 
-def insert_segment(store: Store, kind: str, token: str, body: bytes) -> None:
-    """Insert a segment's bytes once, however often it is called with the same token."""
-    store.insert_bytes(_TABLES[kind], body, "Protobuf", insert_settings(kind, token))
+@cache
+def _schema(kind: str) -> str:
+    folder = resources.files("retrospan_collector.clickhouse")
+    return (folder / f"otlp_{kind}.proto").read_text(encoding="utf-8")

@@ -151,6 +151,8 @@ ENGINE = Null;
 
 -- Attributes become text as the exporter renders them: a scalar as itself, bytes in base64, arrays
 -- and maps as JSON, in which a number that is not finite is null.
+-- define span = resource_spans.scope_spans.spans
+-- define span_columns = trace_id, span_id, parent_span_id, trace_state, span_name, kind, start_ns, end_ns, span_attributes, dropped_attributes, event_ns, event_names, event_attributes, dropped_events, link_trace_ids, link_span_ids, link_trace_states, link_attributes, status_code, status_message, flags
 CREATE MATERIALIZED VIEW IF NOT EXISTS otlp_traces_to_otel_traces TO otel_traces AS
 WITH
     (n -> multiIf(
@@ -196,52 +198,113 @@ WITH
         v.value = 'bytes_value', base64Encode(v.bytes_value),
         ''
     )) AS text,
-    (attributes -> CAST(
-        (arrayMap(a -> a.key, attributes), arrayMap(a -> text(a.value), attributes)),
-        'Map(LowCardinality(String), String)'
-    )) AS texts,
+    ((names, values) -> CAST((names, values), 'Map(LowCardinality(String), String)')) AS map_of,
     (ns -> fromUnixTimestamp64Nano(toInt64(least(ns, 9223372036854775807)), 'UTC')) AS instant
 SELECT
-    instant(span.start_time_unix_nano) AS Timestamp,
-    lower(hex(span.trace_id)) AS TraceId,
-    lower(hex(span.span_id)) AS SpanId,
-    lower(hex(span.parent_span_id)) AS ParentSpanId,
-    span.trace_state AS TraceState,
-    span.name AS SpanName,
+    instant(start_ns) AS Timestamp,
+    lower(hex(trace_id)) AS TraceId,
+    lower(hex(span_id)) AS SpanId,
+    lower(hex(parent_span_id)) AS ParentSpanId,
+    trace_state AS TraceState,
+    span_name AS SpanName,
     transform(
-        span.kind, [1, 2, 3, 4, 5], ['Internal', 'Server', 'Client', 'Producer', 'Consumer'],
+        kind, [1, 2, 3, 4, 5], ['Internal', 'Server', 'Client', 'Producer', 'Consumer'],
         'Unspecified'
     ) AS SpanKind,
     ResourceAttributes['service.name'] AS ServiceName,
     ResourceAttributes,
-    scope.name AS ScopeName,
-    scope.version AS ScopeVersion,
-    texts(span.attributes) AS SpanAttributes,
-    if(
-        span.end_time_unix_nano > span.start_time_unix_nano,
-        span.end_time_unix_nano - span.start_time_unix_nano,
-        0
-    ) AS Duration,
-    transform(span.status.code, [1, 2], ['Ok', 'Error'], 'Unset') AS StatusCode,
-    span.status.message AS StatusMessage,
-    arrayMap(e -> instant(e.time_unix_nano), span.events) AS `Events.Timestamp`,
-    arrayMap(e -> e.name, span.events) AS `Events.Name`,
-    arrayMap(e -> texts(e.attributes), span.events) AS `Events.Attributes`,
-    arrayMap(l -> lower(hex(l.trace_id)), span.links) AS `Links.TraceId`,
-    arrayMap(l -> lower(hex(l.span_id)), span.links) AS `Links.SpanId`,
-    arrayMap(l -> l.trace_state, span.links) AS `Links.TraceState`,
-    arrayMap(l -> texts(l.attributes), span.links) AS `Links.Attributes`,
-    span.dropped_attributes_count AS DroppedAttributes,
-    span.dropped_events_count AS DroppedEvents,
-    span.flags AS Flags
+    scope_name AS ScopeName,
+    scope_version AS ScopeVersion,
+    map_of(arraySlice(names, 1, own), arraySlice(texts, 1, own)) AS SpanAttributes,
+    if(end_ns > start_ns, end_ns - start_ns, 0) AS Duration,
+    transform(status_code, [1, 2], ['Ok', 'Error'], 'Unset') AS StatusCode,
+    status_message AS StatusMessage,
+    arrayMap(ns -> instant(ns), event_ns) AS `Events.Timestamp`,
+    event_names AS `Events.Name`,
+    arrayMap(
+        (end, size) -> map_of(
+            arraySlice(names, own + end - size + 1, size),
+            arraySlice(texts, own + end - size + 1, size)
+        ),
+        arrayCumSum(event_sizes), event_sizes
+    ) AS `Events.Attributes`,
+    arrayMap(id -> lower(hex(id)), link_trace_ids) AS `Links.TraceId`,
+    arrayMap(id -> lower(hex(id)), link_span_ids) AS `Links.SpanId`,
+    link_trace_states AS `Links.TraceState`,
+    arrayMap(
+        (end, size) -> map_of(
+            arraySlice(names, own + arraySum(event_sizes) + end - size + 1, size),
+            arraySlice(texts, own + arraySum(event_sizes) + end - size + 1, size)
+        ),
+        arrayCumSum(link_sizes), link_sizes
+    ) AS `Links.Attributes`,
+    dropped_attributes AS DroppedAttributes,
+    dropped_events AS DroppedEvents,
+    flags AS Flags
 FROM
 (
-    SELECT ResourceAttributes, scope_span.scope AS scope, arrayJoin(scope_span.spans) AS span
+    -- A span's own attributes, its events' and its links' are rendered in one go and cut apart
+    -- again above: analysing the rendering is most of what a small insert costs.
+    SELECT
+        *,
+        length(span_attributes) AS own,
+        arrayMap(a -> length(a), event_attributes.key) AS event_sizes,
+        arrayMap(a -> length(a), link_attributes.key) AS link_sizes,
+        arrayConcat(
+            span_attributes, arrayFlatten(event_attributes), arrayFlatten(link_attributes)
+        ) AS attributes,
+        attributes.key AS names,
+        arrayMap(v -> text(v), attributes.value) AS texts
     FROM
     (
-        SELECT
-            texts(resource_span.resource.attributes) AS ResourceAttributes,
-            arrayJoin(resource_span.scope_spans) AS scope_span
-        FROM (SELECT arrayJoin(resource_spans) AS resource_span FROM otlp_traces)
+        SELECT ResourceAttributes, scope_name, scope_version, ${span_columns}
+        FROM
+        (
+            SELECT ResourceAttributes, scope_name, scope_version, ${span_columns}
+            FROM
+            (
+                SELECT
+                    map_of(
+                        resource_attributes.key,
+                        arrayMap(v -> text(v), resource_attributes.value)
+                    ) AS ResourceAttributes,
+                    scope_name,
+                    scope_version,
+                    ${span_columns}
+                FROM
+                (
+                    -- Subcolumns, because a tuple of hundreds of columns is slow to pass on.
+                    SELECT
+                        resource_spans.resource.attributes AS resource_attributes,
+                        resource_spans.scope_spans.scope.name AS scope_name,
+                        resource_spans.scope_spans.scope.version AS scope_version,
+                        ${span}.trace_id AS trace_id,
+                        ${span}.span_id AS span_id,
+                        ${span}.parent_span_id AS parent_span_id,
+                        ${span}.trace_state AS trace_state,
+                        ${span}.name AS span_name,
+                        ${span}.kind AS kind,
+                        ${span}.start_time_unix_nano AS start_ns,
+                        ${span}.end_time_unix_nano AS end_ns,
+                        ${span}.attributes AS span_attributes,
+                        ${span}.dropped_attributes_count AS dropped_attributes,
+                        ${span}.events.time_unix_nano AS event_ns,
+                        ${span}.events.name AS event_names,
+                        ${span}.events.attributes AS event_attributes,
+                        ${span}.dropped_events_count AS dropped_events,
+                        ${span}.links.trace_id AS link_trace_ids,
+                        ${span}.links.span_id AS link_span_ids,
+                        ${span}.links.trace_state AS link_trace_states,
+                        ${span}.links.attributes AS link_attributes,
+                        ${span}.status.code AS status_code,
+                        ${span}.status.message AS status_message,
+                        ${span}.flags AS flags
+                    FROM otlp_traces
+                )
+                ARRAY JOIN resource_attributes, scope_name, scope_version, ${span_columns}
+            )
+            ARRAY JOIN scope_name, scope_version, ${span_columns}
+        )
+        ARRAY JOIN ${span_columns}
     )
 );
