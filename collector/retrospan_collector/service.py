@@ -73,6 +73,7 @@ def serve(
     store = parse_store_url(options.store)
     spool = SpoolDirectory(options.spool or _default_spool(store))
     state = _state_path(store, spool.path)
+    receiver = Receiver(spool, grpc_port=options.otlp_grpc_port, http_port=options.otlp_http_port)
     events: SimpleQueue[OwnerNote | StoreError | None] = SimpleQueue()
     owner = OwnerSupervisor(
         lambda port: _owner_arguments(spool, port),
@@ -83,12 +84,7 @@ def serve(
     )
     with _stopped_by_signals(events, until):
         try:
-            with (
-                Receiver(
-                    spool, grpc_port=options.otlp_grpc_port, http_port=options.otlp_http_port
-                ) as receiver,
-                _published(state, spool, receiver.ports),
-            ):
+            with receiver, _published(state, spool, receiver.ports):
                 announce(f"otlp-grpc: {LOOPBACK}:{receiver.ports.grpc}")
                 announce(f"otlp-http: {LOOPBACK}:{receiver.ports.http}")
                 owner.start()
