@@ -19,6 +19,7 @@ from retrospan_collector.clickhouse.request_row import (
     AssembledRow,
     Completeness,
     PassageTextRow,
+    ProgressRow,
     RequestRow,
 )
 from retrospan_collector.clickhouse.rows import columns, from_row
@@ -125,7 +126,12 @@ def registration(trace_id: str = TRACE) -> RunRow:
 
 @pytest.mark.parametrize(
     ("table", "row_type"),
-    [("requests", RequestRow), ("passage_texts", PassageTextRow), ("assembled", AssembledRow)],
+    [
+        ("requests", RequestRow),
+        ("passage_texts", PassageTextRow),
+        ("assembled", AssembledRow),
+        ("assembler_progress", ProgressRow),
+    ],
 )
 def test_the_columns_are_those_of_the_row(store: Store, table: str, row_type: Any) -> None:
     described = store.query(f"DESCRIBE TABLE {table}")
@@ -237,6 +243,16 @@ def test_what_waited_when_the_process_ended_is_assembled_by_the_next(store: Stor
     report = Assembler(store).round(at(40 + 36 * 3600))
     assert report.requests == 1
     assert len(requests(store)) == 2
+
+
+def test_a_backlog_that_was_left_half_done_is_finished_by_the_next_process(store: Store) -> None:
+    traces = [f"{n:032x}" for n in range(8)]
+    for hour, trace in enumerate(traces):
+        store.insert("otel_traces", whole(trace, arrived_s=hour * 3600))
+    now = at(9 * 3600)
+    first = Assembler(store, traces_per_read=2, traces_per_round=4).round(now)
+    assert (first.requests, first.behind) == (4, True)
+    assert Assembler(store).round(now).requests == 4
 
 
 def test_requests_of_one_trace_settle_and_change_on_their_own(store: Store) -> None:

@@ -12,14 +12,14 @@ from retrospan_collector.assembler.reading import (
     Remembered,
     Shard,
     Trace,
-    newest_assembled_ms,
+    progress_ms,
     registrations_of,
     remembered,
     spans_of,
     stored_requests,
     touched_traces,
 )
-from retrospan_collector.assembler.request import Registration
+from retrospan_collector.assembler.request import Registration, utc_from_ns
 from retrospan_collector.assembler.span import Span
 from retrospan_collector.assembler.texts import KnownTexts
 from retrospan_collector.assembler.trace import (
@@ -30,6 +30,7 @@ from retrospan_collector.assembler.trace import (
 )
 from retrospan_collector.assembler.waiting import WaitingTraces
 from retrospan_collector.clickhouse.connection import Store
+from retrospan_collector.clickhouse.request_row import ProgressRow
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ _OVERLAP_MS: Final = 10_000
 _SWEEP_EVERY_MS: Final = 60_000
 """How often the whole look-back is read, for inserts that took longer than that."""
 
+_NOTE_EVERY_MS: Final = 60_000
 _VISIBLE_WITHIN_MS: Final = 60_000
 _LOOK_AGAIN_MS: Final = 500
 _TRACES_PER_LOOK_UP: Final = 10_000
@@ -102,6 +104,8 @@ class Assembler:
         self._texts = KnownTexts(store)
         self._read_ms: int | None = None
         self._swept_ms = 0
+        self._noted_ms = 0
+        self._changed = False
         self._logged: set[str] = set()
 
     def round(self, now: datetime) -> RoundReport:
@@ -113,7 +117,25 @@ class Assembler:
         for batch in _batches(due[: self._traces_per_round], self._traces_per_read):
             self._assemble(batch, now, report)
         report.waiting = len(self._waiting)
+        self._changed = self._changed or report.traces > 0
+        if self._changed and now_ms - self._noted_ms >= _NOTE_EVERY_MS:
+            self._note_progress(now)
         return report
+
+    def _note_progress(self, now: datetime) -> None:
+        """Write down from where the next process has to begin."""
+        now_ms = milliseconds(now)
+        oldest_ms = self._waiting.oldest_ms()
+        done_ms = now_ms if oldest_ms is None else min(oldest_ms, now_ms)
+        row = ProgressRow(
+            shard=self._shard.index,
+            shards=self._shard.count,
+            done_until=utc_from_ns(done_ms * 1_000_000),
+            written_at=now,
+        )
+        self._store.insert("assembler_progress", [row])
+        self._noted_ms = now_ms
+        self._changed = False
 
     def _discover(self, now_ms: int) -> None:
         """Let newly touched traces enter; those of registered runs are due at once."""
@@ -134,8 +156,8 @@ class Assembler:
     def _since_ms(self, now_ms: int, sweep: bool) -> int:
         if self._read_ms is None:
             # Traces may have been waiting when the process before this one ended.
-            newest = newest_assembled_ms(self._store)
-            return 0 if newest is None else max(0, min(newest, now_ms) - self._window_ms)
+            done_ms = progress_ms(self._store, self._shard)
+            return 0 if done_ms is None else max(0, min(done_ms, now_ms) - self._window_ms)
         return now_ms - self._window_ms if sweep else self._read_ms - _OVERLAP_MS
 
     def _assemble(self, traces: Sequence[Trace], now: datetime, report: RoundReport) -> None:

@@ -99,10 +99,12 @@ def touched_traces(store: Store, since_ms: int, shard: Shard) -> list[TouchedTra
     ]
 
 
-def newest_assembled_ms(store: Store) -> int | None:
-    """The newest arrival that was ever assembled; None when none was."""
-    (row,) = store.query(_statement("newest_assembled"))
-    return row["LastMs"] if row["Rows"] else None
+def progress_ms(store: Store, shard: Shard) -> int | None:
+    """Up to when a shard was done when its process last noted it; None when it never did."""
+    rows = store.query(
+        _statement("progress_of_shard"), {"shard": shard.index, "shards": shard.count}
+    )
+    return rows[0]["DoneMs"] if rows else None
 
 
 def spans_of(store: Store, traces: Sequence[Trace]) -> dict[str, list[Span]]:

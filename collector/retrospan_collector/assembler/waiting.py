@@ -51,6 +51,10 @@ class WaitingTraces:
         """Those of the traces of which rows may stand that nobody remembers."""
         return [trace for trace in traces if self._places[trace.trace_id].unsure]
 
+    def oldest_ms(self) -> int | None:
+        """When the trace that has been quiet for longest got its newest span."""
+        return min((place.last_ms for place in self._places.values()), default=None)
+
     def last_ms(self, trace_id: str) -> int:
         """When a trace's newest known span arrived."""
         return self._places[trace_id].last_ms

@@ -185,3 +185,14 @@ class AssembledRow:
     pending: int = 0
     """1 while a group of the trace still waits for its root."""
     version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressRow:
+    """How far one shard of the assembler has got: table `assembler_progress`."""
+
+    shard: int
+    shards: int
+    done_until: datetime
+    """Every trace whose last span arrived before is assembled."""
+    written_at: datetime

@@ -132,3 +132,15 @@ PARTITION BY toDate(LastArrival, 'UTC')
 ORDER BY (SampleKey, TraceId)
 TTL toDateTime(LastArrival) + INTERVAL 30 DAY
 SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1;
+
+-- Up to when a shard of the assembler has dealt with every touched trace: where the next process
+-- begins. The traces themselves are not assembled in the order of their arrival.
+CREATE TABLE IF NOT EXISTS assembler_progress
+(
+    Shard UInt32,
+    Shards UInt32,
+    DoneUntil DateTime64(3, 'UTC'),
+    WrittenAt DateTime64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(WrittenAt)
+ORDER BY (Shards, Shard);
