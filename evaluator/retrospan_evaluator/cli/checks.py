@@ -96,7 +96,7 @@ def _owner(target: StoreUrl) -> Check:
         return Check(name="owner", status="ok", found=found)
     note = read_note(target.state_path)
     if note is not None:
-        found = f"process {note.pid} (`retrospan serve`), answering at {note.clickhouse}"
+        found = f"process {note.pid}, of a running service, answering at {note.clickhouse}"
         return Check(name="owner", status="ok", found=found)
     holder = owner_of(target.directory)
     if holder is None:

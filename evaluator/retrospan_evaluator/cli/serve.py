@@ -11,6 +11,40 @@ import typer
 from retrospan_evaluator.cli import options
 from retrospan_evaluator.cli.console import print_json
 
+OtlpGrpcPort = Annotated[
+    int,
+    typer.Option(
+        "--otlp-grpc-port", min=0, max=65535, metavar="N", help="OTLP over gRPC; 0 = a free one."
+    ),
+]
+
+OtlpHttpPort = Annotated[
+    int,
+    typer.Option(
+        "--otlp-http-port", min=0, max=65535, metavar="N", help="OTLP over HTTP; 0 = a free one."
+    ),
+]
+
+ClickhousePort = Annotated[
+    int,
+    typer.Option(
+        "--clickhouse-port",
+        min=0,
+        max=65535,
+        metavar="N",
+        help="Where an embedded store answers as ClickHouse; 0 = a free one.",
+    ),
+]
+
+Spool = Annotated[
+    Path | None,
+    typer.Option(
+        "--spool",
+        metavar="DIR",
+        help="Where received traces wait to be stored; by default inside an embedded store.",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -18,44 +52,10 @@ def register(app: typer.Typer) -> None:
 
 
 def serve(
-    otlp_grpc_port: Annotated[
-        int,
-        typer.Option(
-            "--otlp-grpc-port",
-            min=0,
-            max=65535,
-            metavar="N",
-            help="OTLP over gRPC; 0 = a free one.",
-        ),
-    ] = 4317,
-    otlp_http_port: Annotated[
-        int,
-        typer.Option(
-            "--otlp-http-port",
-            min=0,
-            max=65535,
-            metavar="N",
-            help="OTLP over HTTP; 0 = a free one.",
-        ),
-    ] = 4318,
-    clickhouse_port: Annotated[
-        int,
-        typer.Option(
-            "--clickhouse-port",
-            min=0,
-            max=65535,
-            metavar="N",
-            help="Where an embedded store answers as ClickHouse; 0 = a free one.",
-        ),
-    ] = 0,
-    spool: Annotated[
-        Path | None,
-        typer.Option(
-            "--spool",
-            metavar="DIR",
-            help="Where received traces wait to be stored; by default inside an embedded store.",
-        ),
-    ] = None,
+    otlp_grpc_port: OtlpGrpcPort = 4317,
+    otlp_http_port: OtlpHttpPort = 4318,
+    clickhouse_port: ClickhousePort = 0,
+    spool: Spool = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
