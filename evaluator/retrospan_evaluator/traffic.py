@@ -36,7 +36,9 @@ SPANS_PER_EXPORT = 128
 ASSEMBLED_WITHIN_S = 60.0
 """How long the requests may take from the last span sent to the last row assembled."""
 
-_POLL_S = 0.05
+_FIRST_LOOK_S = 0.05
+_LONGEST_WAIT_S = 0.5
+"""Between two looks at the store, which read whole requests: more seldom the longer it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ class Traffic:
         """Send what is left and return the requests as the store has them."""
         self._outbox.send()
         deadline = time.monotonic() + within_s
+        wait_s = _FIRST_LOOK_S
         found: dict[str, RecordedRequest] = {}
         while True:
             missing = [trace_id for trace_id in trace_ids if trace_id not in found]
@@ -150,7 +153,8 @@ class Traffic:
                     f"sent but not assembled within {within_s:g} s: "
                     "ask `retrospan doctor` whether the store's owner is working"
                 )
-            time.sleep(_POLL_S)
+            time.sleep(wait_s)
+            wait_s = min(1.5 * wait_s, _LONGEST_WAIT_S)
 
     def close(self) -> None:
         """Give the connection back; what was not sent is dropped."""

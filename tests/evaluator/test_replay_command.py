@@ -144,6 +144,20 @@ def test_what_was_typed_wins_over_the_case_and_returns_in_the_next_command(
     )
 
 
+def test_gold_without_a_text_asks_for_the_file_that_holds_it(
+    command: CliRunner, dropped: str
+) -> None:
+    arguments = ["replay", dropped, "--system", SYSTEM, "--gold", "kb-99"]
+    report = json.loads(command.invoke(app, [*arguments, "--json"]).stdout)
+    assert report == IsPartialDict(label="UNRESOLVED", reason="evidence_missing", strength=None)
+    assert report["control"] == IsPartialDict(passed=0, n=1)
+    assert report["candidate_experiments"][0]["command"].endswith(
+        "--gold kb-99 --gold-passage ID=FILE"
+    )
+    page = command.invoke(app, arguments).stdout
+    assert "cannot be answered: the text of kb-99 is not stored" in " ".join(page.split())
+
+
 def test_the_page_shows_the_label_every_arm_and_what_to_try(
     command: CliRunner, dropped: str
 ) -> None:

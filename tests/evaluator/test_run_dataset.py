@@ -149,3 +149,11 @@ def test_wrong_usage_is_one_sentence_and_exit_2_before_anything_is_started(
         assert says in result.stderr
         assert "Traceback" not in result.stderr
     assert not (tmp_path / "never").exists()
+
+
+def test_a_clickhouse_that_is_down_is_one_sentence_and_exit_1() -> None:
+    arguments = ["run", str(demo_dataset().path), "--system", SYSTEM]
+    result = CliRunner().invoke(app, [*arguments, "--store", "clickhouse://127.0.0.1:1/x"])
+    assert result.exit_code == 1
+    importing, refused = result.stderr.splitlines()
+    assert "nothing answers there: start it, or correct --store" in refused

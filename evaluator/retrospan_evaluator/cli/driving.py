@@ -13,7 +13,7 @@ import typer
 from retrospan import BoundSystem
 from retrospan_collector.clickhouse.connection import Store, open_store
 from retrospan_collector.service import service_for
-from retrospan_collector.store_url import parse_store_url
+from retrospan_collector.store_url import EmbeddedStore, parse_store_url
 from retrospan_evaluator import untrusted
 from retrospan_evaluator.cli import options
 from retrospan_evaluator.cli.console import progress
@@ -71,9 +71,14 @@ class Collecting:
 def collecting(url: str) -> Iterator[Collecting]:
     """The store at `url` with a receiver before it: the running service's, else one of our own."""
     with ExitStack() as stack:
-        with progress(f"starting a collector for {url}"):
-            endpoints = stack.enter_context(service_for(url))
-            store = stack.enter_context(open_store(url))
+        with progress(f"starting a collector for {parse_store_url(url)}"):
+            if isinstance(parse_store_url(url), EmbeddedStore):
+                # The service's owner must have the engine before we can be its client.
+                endpoints = stack.enter_context(service_for(url))
+                store = stack.enter_context(open_store(url))
+            else:
+                store = stack.enter_context(open_store(url))
+                endpoints = stack.enter_context(service_for(url))
         yield Collecting(store, endpoints.otlp_grpc)
 
 

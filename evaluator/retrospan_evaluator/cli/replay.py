@@ -22,6 +22,24 @@ from retrospan_evaluator.replay.replaying import diagnosis_row, replay_requests
 from retrospan_evaluator.replay.report import ReplayReport
 from retrospan_evaluator.replay.subjects import subject_of
 
+_Expect = Annotated[
+    str | None, typer.Option("--expect", metavar="TEXT", help="What a right answer contains.")
+]
+_Gold = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gold", metavar="ID", help="A passage or document with the answer; may come again."
+    ),
+]
+_GoldPassage = Annotated[
+    list[str] | None,
+    typer.Option("--gold-passage", metavar="ID=FILE", help="Its text, where no trace holds it."),
+]
+_Root = Annotated[
+    str | None,
+    typer.Option("--root", metavar="SPAN_ID", help="Which request, where the trace holds several."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -31,31 +49,13 @@ def register(app: typer.Typer) -> None:
 def replay(
     trace_id: Annotated[str, typer.Argument(metavar="TRACE_ID", help="32 hexadecimal digits.")],
     system: driving.System,
-    expect: Annotated[
-        str | None,
-        typer.Option("--expect", metavar="TEXT", help="What a right answer contains."),
-    ] = None,
-    gold: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--gold", metavar="ID", help="A passage or document with the answer; may come again."
-        ),
-    ] = None,
-    gold_passage: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--gold-passage", metavar="ID=FILE", help="Its text, where no trace holds it."
-        ),
-    ] = None,
+    expect: _Expect = None,
+    gold: _Gold = None,
+    gold_passage: _GoldPassage = None,
     top_k: driving.TopK = None,
     token_budget: driving.TokenBudget = None,
     repeats: driving.Repeats = None,
-    root: Annotated[
-        str | None,
-        typer.Option(
-            "--root", metavar="SPAN_ID", help="Which request, where the trace holds several."
-        ),
-    ] = None,
+    root: _Root = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:

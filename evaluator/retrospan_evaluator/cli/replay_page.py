@@ -48,6 +48,7 @@ _STRENGTHS: Mapping[Strength, str] = {
 }
 
 _INDENT = 12
+_NAME = 20
 _DROPPED = {"top_k": "below top-k", "budget": "over budget"}
 
 
@@ -96,11 +97,12 @@ def verdict_lines(report: ReplayReport, width: int) -> Iterator[Text]:
 
 def arm_lines(arm: ArmReport, width: int) -> Iterator[Text]:
     """One arm: how it fared, what the generator was shown, what it answered."""
-    outcome = _outcome(arm)
-    style = {True: "green", False: "red", None: ""}[arm.recovered]
-    yield Text.assemble((f"{arm.intervention.name:<18}", "bold"), (outcome, style))
+    name = f"{arm.intervention.name:<{_NAME}}"
     if arm.cannot_answer is not None:
+        yield from fact(name, f"cannot be answered: {arm.cannot_answer}", width, indent=_NAME)
         return
+    style = {True: "green", False: "red", None: ""}[arm.recovered]
+    yield Text.assemble((name, "bold"), (_outcome(arm), style))
     tokens = "" if arm.prompt_tokens is None else f" ({arm.prompt_tokens} tokens)"
     yield from fact("prompt", (", ".join(arm.prompt) or "empty") + tokens, width)
     if arm.dropped:
@@ -124,8 +126,6 @@ def fact(label: str, value: str, width: int, indent: int = _INDENT) -> Iterator[
 
 
 def _outcome(arm: ArmReport) -> str:
-    if arm.cannot_answer is not None:
-        return f"cannot be answered: {arm.cannot_answer}"
     if arm.passed is None:
         return f"run {arm.n} {'time' if arm.n == 1 else 'times'}"
     passed = f"passed {arm.passed} of {arm.n}"

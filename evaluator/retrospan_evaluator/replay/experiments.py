@@ -125,10 +125,13 @@ def _gather_evidence(
     trace_id = report.request.trace_id
     match reason:
         case Reason.EVIDENCE_MISSING if report.control.n > 0:
+            # Gold that is named and has no text needs a file; else a name is what is missing.
+            missing = ("--gold-passage", Typed("ID=FILE")) if typed.gold else ("--gold", "ID")
             return (
                 Experiment(
-                    text="Name the passage that holds the answer",
-                    command=typed.command(trace_id, ("--gold", "ID")),
+                    text="Name the passage that holds the answer, and its text where it was not "
+                    "retrieved",
+                    command=typed.command(trace_id, missing),
                 ),
             )
         case Reason.INCONCLUSIVE_UNDER_REPEATS:
