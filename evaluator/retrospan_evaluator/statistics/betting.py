@@ -8,7 +8,7 @@ from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from retrospan_evaluator.statistics.interval import Interval
 
@@ -77,7 +77,7 @@ def _t_interval(
     """Student's t, cut to the bounds, each limit with its own filling of the missing values."""
     _scaled(values, missing, bounds, level)
     low, high = bounds
-    margin = float(t.ppf((1 + level) / 2, len(values) + missing - 1))
+    margin = float(stdtrit(len(values) + missing - 1, (1 + level) / 2))
     limits = []
     for filling, side in ((low, -1), (high, 1)):
         filled = np.asarray([*values, *repeat(filling, missing)], dtype=np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def clopper_pearson_lower(successes: int, n: int, level: float = 0.95) -> float:
 def _lower(successes: int, n: int, tail: float) -> float:
     if successes == 0:
         return 0.0
-    return float(beta.ppf(tail, successes, n - successes + 1))
+    return float(betaincinv(successes, n - successes + 1, tail))
 
 
 def _check(successes: int, n: int, level: float) -> None:
