@@ -1,0 +1,1 @@
+"""Benchmarks of the store, its look-ups and the assembler; `python -m tests.benchmarks list`."""
