@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -38,6 +39,10 @@ DEFAULT_SETTINGS: Mapping[str, object] = {
     "async_insert": 0,
     "session_timezone": "UTC",
 }
+
+for _driver in ("clickhouse_connect", "urllib3"):
+    # They warn on stderr of what they raise as well; what is raised is said once, by us.
+    logging.getLogger(_driver).addHandler(logging.NullHandler())
 
 OWNER_START_S = 10.0
 """How long a command waits for an owner that is starting to publish where it answers."""
@@ -163,10 +168,10 @@ def open_store(url: str) -> Store:
         return _migrated(_open_served(target))
     deadline = time.monotonic() + OWNER_START_S
     while True:
-        note = read_note(target.state_path)
-        if note is not None:
+        note, holder = read_note(target.state_path), holder_of(target.directory)
+        # A dead owner's note may name a process number that another program has by now.
+        if note is not None and holder is not None and holder.pid == note.pid:
             return open_face(target, note)
-        holder = holder_of(target.directory)
         if holder is None or holder.role != "owner" or time.monotonic() > deadline:
             return open_engine(target, "command")
         time.sleep(0.05)
