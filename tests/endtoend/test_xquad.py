@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 LABELS = "RETRIEVAL_MISS|RANKED_OUT|CONTEXT_ASSEMBLY_LOSS|GENERATION_FAILURE|UNRESOLVED"
 
 
@@ -16,10 +17,8 @@ LABELS = "RETRIEVAL_MISS|RANKED_OUT|CONTEXT_ASSEMBLY_LOSS|GENERATION_FAILURE|UNR
 def test_forty_real_questions_go_through_and_a_failed_one_of_each_language_gets_a_label(
     real_data: Path,
 ) -> None:
-    script = Path(__file__).parent / "xquad.py"
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=280
-    )
+    command = [sys.executable, "-m", "tests.endtoend.xquad"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"== (\w\w): run \S+, (\d+) questions", done.stdout) == [
         ("en", "20"),

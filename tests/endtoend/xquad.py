@@ -1,6 +1,6 @@
 """Forty questions of XQuAD, twenty in English and twenty in Arabic, through the whole product.
 
-    uv run python tests/endtoend/xquad.py [--store embedded:DIR] [--questions 20]
+    uv run python -m tests.endtoend.xquad [--store embedded:DIR] [--questions 20]
 
 Every step is the command a user would type, in a process of its own: `retrospan run` sends the
 questions through a decorated system over OTLP and scores them, `retrospan diagnose` replays every
@@ -11,60 +11,43 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from xquad_rag import Language, paragraphs
+from tests.endtoend.command import Retrospan
+from tests.endtoend.xquad_rag import Language, Paragraph, paragraphs
 
-HERE = Path(__file__).resolve().parent
 SYSTEMS: dict[Language, str] = {"en": "xquad_rag:EnglishRag", "ar": "xquad_rag:ArabicRag"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retrospan:
-    """The command, against one store."""
-
-    store: str
-
-    def text(self, *arguments: str) -> str:
-        """What the command prints; a failure of the command is a failure of the script."""
-        environment = os.environ | {"PYTHONPATH": str(HERE), "RETROSPAN_STORE": self.store}
-        command = [str(Path(sys.executable).with_name("retrospan")), *arguments]
-        done = subprocess.run(
-            command, env=environment, cwd=HERE, capture_output=True, text=True, timeout=600
-        )
-        if done.returncode != 0:
-            raise SystemExit(f"{' '.join(arguments)}: exit {done.returncode}\n{done.stderr}")
-        return done.stdout
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self.text(*arguments, "--json"))
-
-
-def write_cases(path: Path, language: Language, questions: int) -> None:
-    """One question of each of `questions` paragraphs, spread over the collection."""
+def write_cases(path: Path, language: Language, questions: int | None) -> None:
+    """One question of each of `questions` paragraphs, spread over the collection; None for all."""
     every = paragraphs(language)
-    chosen = every[:: max(1, len(every) // questions)][:questions]
+    step = 1 if questions is None else max(1, len(every) // questions)
     with path.open("w", encoding="utf-8") as file:
-        for paragraph in chosen:
-            asked = paragraph.questions[0]
-            case = {
-                "id": asked["id"],
-                "input": {"question": asked["question"]},
-                "expected": {
-                    "answer": asked["answers"][0]["text"],
-                    "relevant": [{"document_id": paragraph.id}],
-                    "gold_context": [{"document_id": paragraph.id, "text": paragraph.text}],
-                },
-                "metadata": {"language": language},
-            }
-            file.write(json.dumps(case, ensure_ascii=False) + "\n")
+        for paragraph in every[::step][:questions]:
+            asked = paragraph.questions if questions is None else paragraph.questions[:1]
+            for case in _cases(language, paragraph, asked):
+                file.write(json.dumps(case, ensure_ascii=False) + "\n")
+
+
+def _cases(
+    language: Language, paragraph: Paragraph, asked: tuple[Mapping[str, Any], ...]
+) -> Iterator[dict[str, Any]]:
+    for question in asked:
+        yield {
+            "id": question["id"],
+            "input": {"question": question["question"]},
+            "expected": {
+                "answer": question["answers"][0]["text"],
+                "relevant": [{"document_id": paragraph.id}],
+                "gold_context": [{"document_id": paragraph.id, "text": paragraph.text}],
+            },
+            "metadata": {"language": language},
+        }
 
 
 def print_metrics(run: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ and `xquad_rag:ArabicRag`; the collection is found by `RETROSPAN_TEST_DATA`.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import unicodedata
@@ -86,7 +87,8 @@ class ExtractiveRag:
         for passage in context:
             for sentence in _SENTENCE_END.split(passage.text):
                 shared = asked & set(words(sentence))
-                weight = sum(1 / (1 + self._holding[word]) for word in shared)
+                # Exact, so that the order of a set, another in each process, cannot decide.
+                weight = math.fsum(1 / (1 + self._holding[word]) for word in shared)
                 if weight > best_weight:
                     best, source, best_weight = sentence, passage.id, weight
         return {"answer": best, "citations": [source] if source else []}
