@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
@@ -115,7 +117,8 @@ class Assembler:
         due = self._waiting.due(now_ms)
         report = RoundReport(behind=len(due) > self._traces_per_round)
         for batch in _batches(due[: self._traces_per_round], self._traces_per_read):
-            self._assemble(batch, now, report)
+            with _no_cycle_search():
+                self._assemble(batch, now, report)
         report.waiting = len(self._waiting)
         self._changed = self._changed or report.traces > 0
         if self._changed and now_ms - self._noted_ms >= _NOTE_EVERY_MS:
@@ -256,6 +259,22 @@ class Assembler:
             self._waiting.postpone(trace_id, result.due_ms)
         else:
             self._waiting.leave(trace_id)
+
+
+@contextmanager
+def _no_cycle_search() -> Iterator[None]:
+    """Hold back Python's search for reference cycles while a batch is in memory.
+
+    A batch makes a million objects and no cycle; looking through them over and over would take
+    a fifth of its time. The search is for the whole process, so it is put off for one batch only.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _batches(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:

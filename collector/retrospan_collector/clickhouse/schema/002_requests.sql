@@ -46,9 +46,9 @@ CREATE TABLE IF NOT EXISTS requests
     CumTokens Array(UInt32) CODEC(ZSTD(1)),
     PassagePromptPosition Array(Nullable(UInt16)) CODEC(ZSTD(1)),
     PassageDroppedReason Array(LowCardinality(String)) CODEC(ZSTD(1)),
-    PassageSourceVersion Array(LowCardinality(String)) CODEC(ZSTD(1)),
+    PassageSourceVersion Array(String) CODEC(ZSTD(1)),
     PassageUpdatedAt Array(String) CODEC(ZSTD(1)),
-    PassageAcl Array(LowCardinality(String)) CODEC(ZSTD(1)),
+    PassageAcl Array(String) CODEC(ZSTD(1)),
 
     StageSpanId Array(String) CODEC(ZSTD(1)),
     StageKind Array(LowCardinality(String)) CODEC(ZSTD(1)),
