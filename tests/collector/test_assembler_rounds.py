@@ -13,6 +13,7 @@ import pytest
 from retrospan import attributes
 from retrospan_collector.assembler.loop import Assembler
 from retrospan_collector.assembler.reading import Shard
+from retrospan_collector.assembler.texts import RETENTION
 from retrospan_collector.clickhouse.connection import Store
 from retrospan_collector.clickhouse.evaluation_rows import RunRow
 from retrospan_collector.clickhouse.request_row import (
@@ -309,6 +310,13 @@ def test_a_text_is_written_once_and_again_when_it_was_last_seen_long_ago(store: 
     first, again = texts(store)
     assert (first["Text"], first["Metadata"]) == ("14 days", '{"page":3}')
     assert again["LastSeen"] == at(days).date()
+
+
+def test_texts_are_kept_for_as_long_as_the_assembler_believes(store: Store) -> None:
+    (table,) = store.query(
+        "SELECT create_table_query AS text FROM system.tables WHERE name = 'passage_texts'"
+    )
+    assert f"LastSeen + toIntervalDay({RETENTION.days})" in table["text"]
 
 
 def test_other_peoples_traces_make_no_request_and_are_looked_at_once(store: Store) -> None:

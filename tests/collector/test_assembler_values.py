@@ -117,6 +117,7 @@ def one_span(attributes: dict[str, str], trace_state: str = "") -> Span:
         ("ot=th:8", {}, 2.0),
         ("vendor=x,ot=rv:abcdef12345678;th:c,other=y", {}, 4.0),
         ("ot=th:0", {}, 1.0),
+        ("ot=th:ffffffffffffff", {}, 2.0**56),
         ("", {"SampleRate": "20"}, 20.0),
         ("", {"SampleRate": "often"}, 1.0),
         ("ot=th:8", {"SampleRate": "20"}, 2.0),

@@ -20,7 +20,7 @@ def adjusted_count(span: Span) -> float:
     """
     if span.trace_state and (match := _THRESHOLD.search(span.trace_state)):
         threshold = int(match[1].ljust(14, "0"), 16)
-        return 1 / (1 - threshold / 2**56)
+        return 2**56 / (2**56 - threshold)
     rate = span.attributes.get(_SAMPLE_RATE)
     if rate is None:
         return 1.0
