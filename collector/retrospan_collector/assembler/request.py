@@ -85,40 +85,38 @@ def build_request(
     candidates = find_candidates(retrievals, assembly)
     lists = tuple([step.passages for step in retrievals if step.passages is not None])
     completeness = completeness_of(group, record, candidates, late=writing.late)
-    cum_tokens = candidates.cumulative_tokens() if candidates else ()
-    first = group.root or group.spans[0]
     row = RequestRow(
-        service_name=first.service_name,
-        timestamp=utc_from_ns(first.start_ns),
-        trace_id=first.trace_id,
-        root_span_id=group.root_span_id,
         sample_key=sample_key,
         run_id=registration.run_id,
         case_id=registration.case_id,
         repeat=registration.repeat,
-        environment=first.environment,
-        replay_class=replay_class_of(
-            candidates,
-            completeness=completeness,
-            settings_known=assembly is not None and assembly.rule != "",
-            tokens_known=candidates is not None and len(cum_tokens) == len(candidates.passages),
-            lists=lists,
-        ),
-        retrieval_status=retrieval_status_of(candidates, retrievals, completeness),
-        status=_status(group.root),
-        duration_ns=_duration_ns(group.root),
-        cum_tokens=cum_tokens,
         completeness=completeness,
+        retrieval_status=retrieval_status_of(candidates, retrievals, completeness),
         assembled_at=writing.now,
         version=writing.version,
+        **_root_columns(group),
         **_request_columns(record, retrievals),
         **_retrieval_columns(retrievals),
         **_passage_columns(candidates),
+        **_replay_columns(candidates, assembly, completeness, lists),
         **_assembly_columns(assembly),
         **_generation_columns(generation, candidates, assembly),
         **_stage_columns(record),
     )
     return BuiltRequest(row=row, lists=lists)
+
+
+def _root_columns(group: SpanGroup) -> dict[str, Any]:
+    first = group.root or group.spans[0]
+    return {
+        "service_name": first.service_name,
+        "timestamp": utc_from_ns(first.start_ns),
+        "trace_id": first.trace_id,
+        "root_span_id": group.root_span_id,
+        "environment": first.environment,
+        "status": _status(group.root),
+        "duration_ns": _duration_ns(group.root),
+    }
 
 
 def _without_twins(steps: Sequence[_ListOrAnswer], twins: Mapping[str, str]) -> list[_ListOrAnswer]:
@@ -229,6 +227,23 @@ def _passage_columns(candidates: Candidates | None) -> dict[str, Any]:
         "passage_updated_at": passages.updated_at,
         "passage_acl": passages.acl,
     }
+
+
+def _replay_columns(
+    candidates: Candidates | None,
+    assembly: AssemblyStep | None,
+    completeness: int,
+    lists: Sequence[PassageList],
+) -> dict[str, Any]:
+    cum_tokens = candidates.cumulative_tokens() if candidates else ()
+    replay_class = replay_class_of(
+        candidates,
+        completeness=completeness,
+        settings_known=assembly is not None and assembly.rule != "",
+        tokens_known=candidates is not None and len(cum_tokens) == len(candidates.passages),
+        lists=lists,
+    )
+    return {"cum_tokens": cum_tokens, "replay_class": replay_class}
 
 
 def _assembly_columns(assembly: AssemblyStep | None) -> dict[str, Any]:
