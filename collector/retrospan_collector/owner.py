@@ -21,7 +21,12 @@ from types import FrameType
 
 from retrospan_collector.assembler.loop import Assembler
 from retrospan_collector.clickhouse.connection import Store, open_engine, open_store
-from retrospan_collector.clickhouse.ownership import OwnerNote, remove_note, write_note
+from retrospan_collector.clickhouse.ownership import (
+    OwnerNote,
+    last_note,
+    remove_note,
+    write_note,
+)
 from retrospan_collector.errors import StoreError
 from retrospan_collector.face.engine import FaceEngine
 from retrospan_collector.face.server import FaceServer
@@ -101,7 +106,7 @@ def _opened(options: OwnerOptions) -> Iterator[Store]:
             listening = listen("clickhouse", options.clickhouse_port)
             stack.callback(listening.close)
             store = stack.enter_context(open_engine(target, "owner"))
-            token = secrets.token_urlsafe(32)
+            token = _token(target)
             face = FaceServer(FaceEngine(target.engine_path), token, listening)
             stack.callback(face.stop)
             address, state = face.address, target.state_path
@@ -111,6 +116,12 @@ def _opened(options: OwnerOptions) -> Iterator[Store]:
         write_note(state, OwnerNote(os.getpid(), str(target), address, token))
         stack.callback(remove_note, state)
         yield store
+
+
+def _token(target: EmbeddedStore) -> str:
+    """The token of an owner that was killed, so that its clients go on with this one."""
+    before = last_note(target.state_path)
+    return (before.token if before is not None else "") or secrets.token_urlsafe(32)
 
 
 def _asked_to_stop(stop: SimpleQueue[None]) -> bool:

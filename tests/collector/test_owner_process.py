@@ -20,6 +20,7 @@ from retrospan_collector.clickhouse.ownership import (
     read_note,
     write_note,
 )
+from retrospan_collector.errors import StoreUnreachable
 from retrospan_collector.spool import SpoolDirectory
 from tests.collector.conftest import Eventually, MakeSegment, MakeSpan
 
@@ -137,6 +138,45 @@ def test_an_owner_killed_in_the_middle_of_inserts_loses_nothing_and_doubles_noth
         owner = start_owner()
     eventually(lambda: not owner.spool.sealed_segments(), "everything to be inserted")
     assert stored(owner) == 3 * SPANS
+
+
+def test_clients_of_a_killed_owner_go_on_with_its_successor(
+    start_owner: StartOwner, eventually: Eventually
+) -> None:
+    first = start_owner()
+    note = first.note()
+    assert note is not None
+    with open_store(f"embedded:{first.data}") as store:
+        assert store.query("SELECT 1 AS one") == [{"one": 1}]
+        first.end(signal.SIGKILL)
+        with pytest.raises(StoreUnreachable, match="nothing answers there"):
+            store.query("SELECT 1 AS one")
+        second = Owner(first.data, int(note.clickhouse.rpartition(":")[2]))
+        eventually(second.note, "the successor's note")
+        assert store.query("SELECT 1 AS one") == [{"one": 1}]
+        second.end(signal.SIGTERM)
+
+
+def test_the_owner_of_a_served_store_says_in_the_spool_which_one_without_its_password(
+    start_owner: StartOwner, tmp_path: Path, eventually: Eventually
+) -> None:
+    server = start_owner().note()
+    assert server is not None
+    spool = tmp_path / "spool"
+    url = f"clickhouse://retrospan:{server.token}@{server.clickhouse}/retrospan"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "retrospan_collector", "owner", "--spool", str(spool)],
+        env=os.environ | {"RETROSPAN_STORE": url},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    eventually(lambda: read_note(spool) or process.poll() is not None, "the owner's note")
+    shown = f"clickhouse://retrospan@{server.clickhouse}/retrospan"
+    assert read_note(spool) == OwnerNote(process.pid, shown, shown, "")
+    process.terminate()
+    assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 0
+    assert read_note(spool) is None
 
 
 def test_a_second_owner_is_refused_and_names_the_first(start_owner: StartOwner) -> None:

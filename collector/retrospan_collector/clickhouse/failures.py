@@ -23,10 +23,7 @@ def engine_failures(address: str) -> Iterator[None]:
     except ClickHouseError as error:
         code = getattr(error, "code", None)
         if code in _LOGIN_REFUSED:
-            raise StoreUnreachable(
-                f"{address} refuses the login: check the user in the URL and the password in "
-                "RETROSPAN_STORE_PASSWORD_FILE"
-            ) from error
+            raise StoreUnreachable(f"{address} refuses the login: {_login(address)}") from error
         if code == _UNKNOWN_DATABASE:
             raise StoreUnreachable(
                 f"{address} has no such database: create it, or correct the store's URL"
@@ -37,3 +34,9 @@ def engine_failures(address: str) -> Iterator[None]:
                 "correct --store"
             ) from error
         raise StatementFailed(f"{address} failed a statement: {error}", code) from error
+
+
+def _login(address: str) -> str:
+    if address.startswith("embedded:"):
+        return "its owner was stopped and started since, so begin again"
+    return "check the user in the URL and the password in RETROSPAN_STORE_PASSWORD_FILE"

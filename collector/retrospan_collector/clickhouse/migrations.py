@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from string import Template
 from typing import TYPE_CHECKING
 
@@ -11,17 +12,6 @@ from retrospan_collector.errors import SchemaTooNew
 
 if TYPE_CHECKING:
     from retrospan_collector.clickhouse.connection import Store
-
-_VERSION_TABLE = """
-CREATE TABLE IF NOT EXISTS schema_version
-(
-    Version UInt32,
-    Name String,
-    AppliedAt DateTime64(3, 'UTC') DEFAULT now64(3)
-)
-ENGINE = ReplacingMergeTree(AppliedAt)
-ORDER BY Version
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +25,8 @@ class Migration:
 
 def migrations() -> list[Migration]:
     """Every migration this version knows, oldest first."""
-    folder = resources.files("retrospan_collector.clickhouse") / "schema"
     found = []
-    for file in folder.iterdir():
+    for file in _folder().iterdir():
         number, _, rest = file.name.partition("_")
         if number.isdigit() and rest.endswith(".sql"):
             text = file.read_text(encoding="utf-8")
@@ -71,6 +60,10 @@ def schema_version(store: Store) -> int:
     return int(store.query("SELECT max(Version) AS version FROM schema_version")[0]["version"])
 
 
+def _folder() -> Traversable:
+    return resources.files("retrospan_collector.clickhouse") / "schema"
+
+
 def migrate(store: Store) -> int:
     """Apply what is missing and return the version reached; SchemaTooNew if it is ahead of us."""
     known = migrations()
@@ -82,7 +75,7 @@ def migrate(store: Store) -> int:
             "use the newer retrospan that made it"
         )
     if present == 0:
-        store.command(_VERSION_TABLE)
+        store.command((_folder() / "schema_version.sql").read_text(encoding="utf-8"))
     for migration in known:
         if migration.version > present:
             for statement in migration.statements:

@@ -64,12 +64,16 @@ def write_note(state_directory: Path, note: OwnerNote) -> None:
 
 def read_note(state_directory: Path) -> OwnerNote | None:
     """The note of an owner whose process is alive; None when there is none."""
+    note = last_note(state_directory)
+    return note if note is not None and is_alive(note.pid) else None
+
+
+def last_note(state_directory: Path) -> OwnerNote | None:
+    """The note that stands there, be its owner alive or killed; None after a clean stop."""
     try:
-        values = orjson.loads(note_path(state_directory).read_bytes())
-        note = OwnerNote(**values)
+        return OwnerNote(**orjson.loads(note_path(state_directory).read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
-    return note if is_alive(note.pid) else None
 
 
 def remove_note(state_directory: Path) -> None:
