@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,7 +19,14 @@ def fences(language: str) -> list[str]:
 
 def retrospan(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("retrospan")), *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=100)
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | {"COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
 
 
 def test_the_decorated_class_answers_and_is_scored_on_the_case_shown(tmp_path: Path) -> None:
@@ -57,3 +65,9 @@ def test_every_command_shown_exists() -> None:
 
 def test_the_continuous_check_calls_the_test_command_of_the_readme() -> None:
     assert "uv run pytest" in {fence.strip() for fence in fences("console")}
+
+
+def test_the_demo_prints_every_line_shown(tmp_path: Path) -> None:
+    (shown,) = fences("text")
+    printed = retrospan("demo", cwd=tmp_path).stdout.splitlines()
+    assert [line for line in shown.splitlines() if line not in printed] == []
