@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,13 +64,28 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--store", required=True, metavar="URL")
     parser.add_argument("--spool", required=True, type=Path, metavar="DIRECTORY")
     parser.add_argument("--clickhouse-port", type=int, default=0)
-    options = OwnerOptions(**vars(parser.parse_args(argv)))
+    given = parser.parse_args(argv)
+    options = OwnerOptions(
+        store=str(given.store),
+        spool=given.spool.absolute(),
+        clickhouse_port=given.clickhouse_port,
+    )
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
     stop: SimpleQueue[None] = SimpleQueue()
     _stop_on_signals(stop)
     _stop_with_parent(stop)
+    _move_beside_the_data(options.store)
     own(options, stop)
     return 0
+
+
+def _move_beside_the_data(store: str) -> None:
+    """Work in the engine's folder: it leaves a cache of our schemas wherever the process stands."""
+    target = parse_store_url(store)
+    if isinstance(target, EmbeddedStore):
+        with suppress(OSError):  # opening the store says in one sentence what is wrong with it
+            target.engine_path.mkdir(parents=True, exist_ok=True)
+            os.chdir(target.engine_path)
 
 
 def own(options: OwnerOptions, stop: SimpleQueue[None]) -> None:

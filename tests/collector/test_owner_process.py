@@ -40,6 +40,7 @@ class Owner:
                 *("--store", f"embedded:{data}", "--spool", str(self.spool.path)),
                 *("--clickhouse-port", str(port)),
             ],
+            cwd=data.parent,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -114,6 +115,8 @@ def test_an_owner_that_is_stopped_first_inserts_what_is_sealed(
     assert owner.process.returncode == 0
     assert owner.spool.sealed_segments() == []
     assert stored(owner) == 5
+    beside = owner.data.parent
+    assert [path.name for path in beside.iterdir()] == ["data"]
 
 
 def test_an_owner_killed_in_the_middle_of_inserts_loses_nothing_and_doubles_nothing(
