@@ -12,11 +12,10 @@ from opentelemetry.util.types import AttributeValue
 from retrospan import attributes
 from retrospan._assembly import Assembly
 from retrospan._encoding import Json, clean_text, to_json
+from retrospan._facts import PromptFacts, RequestFacts, RetrievalFacts
 from retrospan._guard import note_once
 from retrospan._output import Citation
 from retrospan._passages import DescribedPassage, Passage, Retrieval, identity
-from retrospan._run_scope import RunScope
-from retrospan._settings import SystemSettings
 
 Attributes = dict[str, AttributeValue]
 
@@ -38,43 +37,56 @@ class RecordedPassage:
     tokens: int | None
 
 
-def request_attributes(settings: SystemSettings, input: object, run: RunScope | None) -> Attributes:
+def request_attributes(facts: RequestFacts) -> Attributes:
     """Return the record of what was asked of which system, and for which run."""
-    name = clean_text(settings.name)
+    name = clean_text(facts.name)
     recorded: Attributes = {
         attributes.OPERATION_NAME: "invoke_workflow",
         attributes.WORKFLOW_NAME: name,
         attributes.SYSTEM_NAME: name,
-        attributes.SYSTEM_VERSION: clean_text(settings.version),
-        attributes.INPUT: to_json(input),
+        attributes.INPUT: to_json(facts.input),
     }
-    if run is not None:
-        recorded[attributes.RUN_ID] = clean_text(run.run_id)
-        if run.case_id:
-            recorded[attributes.CASE_ID] = clean_text(run.case_id)
-    return recorded
+    if facts.user_roles:
+        recorded[attributes.USER_ROLES] = [clean_text(role) for role in facts.user_roles]
+    if facts.run is not None:
+        recorded[attributes.RUN_ID] = clean_text(facts.run.run_id)
+        if facts.run.case_id:
+            recorded[attributes.CASE_ID] = clean_text(facts.run.case_id)
+    return recorded | _declared(
+        (attributes.SYSTEM_VERSION, facts.version),
+        (attributes.CONVERSATION_ID, facts.conversation_id),
+        (attributes.USER_HASH, facts.user_hash),
+    )
 
 
 def retrieval_attributes(
-    retrieval: Retrieval, settings: SystemSettings, candidates: Sequence[RecordedPassage]
+    retrieval: Retrieval, facts: RetrievalFacts, candidates: Sequence[RecordedPassage]
 ) -> Attributes:
     """Return the record of one retrieval."""
-    depth = settings.depth if retrieval.depth is None else retrieval.depth
-    if len(candidates) > settings.depth:
+    depth = facts.depth if retrieval.depth is None else retrieval.depth
+    if facts.depth is not None and len(candidates) > facts.depth:
         note_once(
-            f"depth: {settings.name}",
-            f"the retriever of {clean_text(settings.name)} returned {len(candidates)} candidates"
-            f" where {settings.depth} were asked for; all are recorded",
+            f"depth: {facts.system}",
+            f"the retriever of {clean_text(facts.system)} returned {len(candidates)} candidates"
+            f" where {facts.depth} were asked for; all are recorded",
         )
     recorded: Attributes = {
         attributes.OPERATION_NAME: "retrieval",
-        attributes.RETRIEVAL_TOP_K: _integer(depth),
         attributes.RETRIEVAL_QUERY_TEXT: clean_text(retrieval.query),
         attributes.RETRIEVAL_DOCUMENTS: _documents(candidates),
         attributes.RETRIEVAL_IDENTITY: identity([item.described for item in candidates]),
     }
-    if settings.index_version is not None:
-        recorded[attributes.INDEX_VERSION] = clean_text(settings.index_version)
+    if depth is not None:
+        recorded[attributes.RETRIEVAL_TOP_K] = _integer(depth)
+    if facts.filter is not None:
+        recorded[attributes.RETRIEVAL_FILTER] = to_json(facts.filter)
+    recorded |= _declared(
+        (attributes.INDEX_VERSION, facts.index_version),
+        (attributes.DATA_SOURCE_ID, facts.data_source_id),
+        (attributes.REQUEST_MODEL, facts.embedding_model),
+        (attributes.RETRIEVAL_SCORE_KIND, facts.score_kind),
+        (attributes.TOKENIZER, facts.tokenizer),
+    )
     return recorded | _passage_arrays(candidates)
 
 
@@ -127,10 +139,21 @@ def generation_attributes(answer: str | None, citations: Sequence[Citation] | No
     return recorded
 
 
-def prompt_attributes(settings: SystemSettings) -> Attributes:
-    """Return what identifies the prompt."""
-    version = settings.prompt_version
-    return {} if version is None else {attributes.PROMPT_VERSION: clean_text(version)}
+def prompt_attributes(facts: PromptFacts) -> Attributes:
+    """Return what identifies the prompt, and the model where it is declared."""
+    recorded = _declared(
+        (attributes.PROMPT_NAME, facts.name),
+        (attributes.PROMPT_VERSION, facts.version),
+        (attributes.REQUEST_MODEL, facts.model),
+    )
+    if facts.model is not None:
+        recorded[attributes.OPERATION_NAME] = "chat"
+    return recorded
+
+
+def _declared(*named: tuple[str, str | None]) -> Attributes:
+    """Return the texts somebody declared; what nobody did is absent, never empty."""
+    return {name: clean_text(text) for name, text in named if text is not None}
 
 
 def _passage_arrays(passages: Sequence[RecordedPassage]) -> Attributes:

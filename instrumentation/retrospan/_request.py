@@ -9,6 +9,7 @@ from opentelemetry.trace import SpanKind, Tracer
 
 from retrospan._assembly import Assembly, BudgetRule, DroppedReason, assemble, token_count
 from retrospan._encoding import clean_text
+from retrospan._facts import PromptFacts, RequestFacts, RetrievalFacts
 from retrospan._guard import guarded
 from retrospan._output import Citation, answer_of, citations_of
 from retrospan._passages import Passage, Retrieval, describe
@@ -82,7 +83,16 @@ class TokenCounter:
 class Request:
     """The steps of one request; each opens its span under the request's."""
 
-    __slots__ = ("_counter", "_described", "_input", "_settings", "_system", "_tracer")
+    __slots__ = (
+        "_counter",
+        "_described",
+        "_input",
+        "_prompt_facts",
+        "_retrieval_facts",
+        "_settings",
+        "_system",
+        "_tracer",
+    )
 
     def __init__(
         self, system: RagSystem, settings: SystemSettings, input: object, tracer: Tracer | None
@@ -94,6 +104,10 @@ class Request:
         count = getattr(system, "count_tokens", None)
         self._counter = None if count is None else TokenCounter(count)
         self._described: dict[int, RecordedPassage] = {}
+        self._prompt_facts = PromptFacts(version=settings.prompt_version)
+        self._retrieval_facts = RetrievalFacts(
+            system=settings.name, depth=settings.depth, index_version=settings.index_version
+        )
 
     def retrieve(self) -> Sequence[Passage]:
         """Return the candidates in the order assembly takes them: reranked, if the system does."""
@@ -110,7 +124,7 @@ class Request:
             _check_passages("retrieve", settings.name, retrieval.candidates)
             step.record(
                 lambda: retrieval_attributes(
-                    retrieval, settings, self._recorded(retrieval.candidates)
+                    retrieval, self._retrieval_facts, self._recorded(retrieval.candidates)
                 )
             )
         rerank = getattr(self._system, "rerank", None)
@@ -143,7 +157,7 @@ class Request:
     ) -> Assembly:
         """Return what enters the prompt."""
         with Step(self._tracer, Stage.ASSEMBLE, "assemble") as step:
-            step.record(lambda: prompt_attributes(self._settings))
+            step.record(lambda: prompt_attributes(self._prompt_facts))
             assembly = assemble(
                 passages,
                 top_k=top_k,
@@ -161,7 +175,7 @@ class Request:
         settings = self._settings
         name = f"generate {clean_text(settings.name)}"
         with Step(self._tracer, Stage.GENERATE, name) as step:
-            step.record(lambda: prompt_attributes(settings))
+            step.record(lambda: prompt_attributes(self._prompt_facts))
             step.record(lambda: context_attributes(self._recorded(assembly.context)))
             output = self._system.generate(self._input, assembly.context)
             step.stop_clock()
@@ -234,7 +248,11 @@ def _request_step(system: RagSystem, settings: SystemSettings, input: object) ->
         tracer = tracer_for(run)
     name = f"invoke_workflow {clean_text(settings.name)}"
     with Step(tracer, Stage.REQUEST, name) as step:
-        step.record(lambda: request_attributes(settings, input, run))
+        step.record(
+            lambda: request_attributes(
+                RequestFacts(name=settings.name, version=settings.version, input=input, run=run)
+            )
+        )
         yield Request(system, settings, input, step.recording_tracer)
 
 
