@@ -8,11 +8,12 @@ the reason for each that did not.
 from retrospan._assembly import Assembly, BudgetRule, DroppedReason, Placement, assemble
 from retrospan._bound import BoundSystem, bind
 from retrospan._decorators import rag_system
+from retrospan._errors import ConfigurationError
 from retrospan._otlp import configure
 from retrospan._passages import Passage, Retrieval
 from retrospan._request import Outcome
 from retrospan._run_scope import run_scope
-from retrospan._settings import ConfigurationError, SystemSettings
+from retrospan._settings import SystemSettings
 
 __all__ = [
     "Assembly",

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from retrospan._assembly import BudgetRule
+from retrospan._errors import ConfigurationError
 from retrospan._guard import note_once
 from retrospan._request import RagSystem, serve
-from retrospan._settings import ConfigurationError, SystemSettings, index_version_text
+from retrospan._settings import SystemSettings, index_version_text
 
 SETTINGS_NAME: Final = "__retrospan_settings__"
 """The class attribute that holds a decorated class's settings."""

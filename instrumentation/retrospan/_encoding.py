@@ -7,7 +7,9 @@ written must cost its own place in the record and nothing else.
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Mapping, Set
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Set
 from enum import Enum
 from typing import Final
 
@@ -16,6 +18,10 @@ MAX_DEPTH: Final = 32
 
 MAX_NODES: Final = 50_000
 """A value with more parts than this has the rest replaced by a mark: the host must not wait."""
+
+_LONGEST_CHARACTER: Final = 32
+_JOINER: Final = "\u200d"
+"""Joins emoji into one: what stands on either side of it belongs together."""
 
 Json = dict[str, object] | list[object] | str | int | float | bool | None
 """What `json.dumps` writes without asking: string keys, finite numbers, valid Unicode."""
@@ -42,14 +48,54 @@ def clean_text(value: object) -> str:
     return text
 
 
-def plain(value: object) -> Json:
-    """Return the value as JSON types: string keys, finite numbers, everything else as text."""
-    return _Plainer().convert(value, 0)
+def cut_text(text: str, length: int) -> str:
+    """Return the beginning of a text with a mark that tells how much more there was.
+
+    What a reader sees as one character (a letter with its accents, a joined emoji) is not cut.
+    """
+    end = length
+    while end > max(0, length - _LONGEST_CHARACTER) and _belongs_together(text, end):
+        end -= 1
+    return f"{text[:end]}<left out: {len(text) - end} more characters>"
+
+
+def _belongs_together(text: str, end: int) -> bool:
+    after = text[end]
+    return (
+        after == _JOINER
+        or text[end - 1] == _JOINER
+        or unicodedata.combining(after) != 0
+        or unicodedata.category(after) in ("Mn", "Me", "Mc", "Sk")
+    )
+
+
+def plain(
+    value: object,
+    redact: Callable[[str], str] | None = None,
+    max_text: int = sys.maxsize,
+    max_total: int = sys.maxsize,
+) -> Json:
+    """Return the value as JSON types: string keys, finite numbers, everything else as text.
+
+    Args:
+        redact: gives what may be written of a text; numbers are shown to it as texts.
+        max_text: characters of each text.
+        max_total: characters of all texts together.
+    """
+    return _Plainer(redact, max_text, max_total).convert(value, 0)
 
 
 def to_json(value: object) -> str:
     """Return the value as JSON text that keeps non-Latin scripts readable."""
-    return json.dumps(plain(value), ensure_ascii=False)
+    return to_text(plain(value))
+
+
+to_text: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""Returns the JSON text of a `plain` value."""
+
+_canonical: Final = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":")
+).encode
 
 
 def canonical_json(value: Json) -> str:
@@ -57,17 +103,20 @@ def canonical_json(value: Json) -> str:
 
     It is stable through a round trip: parsing the text and asking again gives the same text.
     """
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return _canonical(value)
 
 
 class _Plainer:
     """One conversion: it remembers the containers it is inside of and how much it has written."""
 
-    __slots__ = ("_left", "_path")
+    __slots__ = ("_characters_left", "_left", "_max_text", "_path", "_redact")
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Callable[[str], str] | None, max_text: int, max_total: int) -> None:
         self._left = MAX_NODES
         self._path: set[int] = set()
+        self._redact = redact
+        self._max_text = max_text
+        self._characters_left = max_total
 
     def convert(self, value: object, depth: int) -> Json:
         self._left -= 1
@@ -75,11 +124,26 @@ class _Plainer:
             return "<left out: too many parts>"
         try:
             scalar = _scalar(value)
-            if scalar is not _NOT_A_SCALAR:
-                return scalar  # type: ignore[return-value]  # the sentinel is excluded above
-            return self._container(value, depth)
+            if scalar is _NOT_A_SCALAR:
+                return self._container(value, depth)
         except Exception:  # a host's object may raise from any of its methods
             return f"<unreadable {type(value).__name__}>"
+        if isinstance(scalar, str):
+            return self._text(scalar)
+        if self._redact is None or scalar is None or isinstance(scalar, bool):
+            return scalar  # type: ignore[return-value]  # the sentinel is excluded above
+        shown = str(scalar)
+        redacted = self._redact(shown)
+        return scalar if redacted == shown else redacted  # type: ignore[return-value]  # as above
+
+    def _text(self, text: str) -> str:
+        if self._redact is not None:
+            text = self._redact(text)
+        length = min(self._max_text, self._characters_left)
+        if len(text) > length:
+            text = cut_text(text, length)
+        self._characters_left = max(0, self._characters_left - len(text))
+        return text
 
     def _container(self, value: object, depth: int) -> Json:
         if depth >= MAX_DEPTH:
@@ -94,7 +158,10 @@ class _Plainer:
 
     def _open(self, value: object, depth: int) -> Json:
         if isinstance(value, Mapping):
-            return {clean_text(key): self.convert(item, depth) for key, item in value.items()}
+            return {
+                self._text(clean_text(key)): self.convert(item, depth)
+                for key, item in value.items()
+            }
         if isinstance(value, list | tuple):
             return self._list(value, depth)
         if isinstance(value, Set):
@@ -107,7 +174,7 @@ class _Plainer:
             unfold = getattr(value, method, None)
             if callable(unfold):
                 return self.convert(unfold(), depth)
-        return clean_text(value)
+        return self._text(clean_text(value))
 
     def _list(self, items: Iterable[object], depth: int) -> list[object]:
         return [self.convert(item, depth) for item in items]

@@ -15,7 +15,9 @@ class RequestFacts:
     input: object = None
     run: RunScope | None = None
     conversation_id: str | None = None
-    user_hash: str | None = None
+    user_id: object = None
+    """Recorded only as an HMAC, and only where there is a key for it."""
+
     user_roles: Sequence[str] = ()
 
 
@@ -26,6 +28,7 @@ class RetrievalFacts:
     system: str
     """Who asked, for messages."""
 
+    system_version: str | None = None
     depth: int | None = None
     index_version: str | None = None
     data_source_id: str | None = None

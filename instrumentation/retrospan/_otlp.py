@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from opentelemetry import trace
 
+from retrospan._errors import ConfigurationError
 from retrospan._guard import guarded, logger
-from retrospan._settings import ConfigurationError
 from retrospan._tracing import use_provider
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
 """What a retriever returns: passages in its own order, and how a passage is recognised again."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from retrospan._capture import Capture
 from retrospan._encoding import Json, canonical_json, clean_text, plain
 
 
@@ -48,8 +49,18 @@ class Retrieval:
     depth: int | None = None
     """How many passages were really asked for, where the retriever changed the number."""
 
+    filter: object = None
+    """What the search was restricted by, where it differs from one request to the next."""
+
+    index_version: str | Mapping[str, str] | None = None
+    """Version of the index that was really searched, where the declared one may be another."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "candidates", tuple(self.candidates))
+
+
+FULL: Final = Capture()
+"""Everything is recorded, as it is."""
 
 
 def passage_hash(text: str, metadata: Mapping[str, object] | None = None) -> str:
@@ -59,7 +70,7 @@ def passage_hash(text: str, metadata: Mapping[str, object] | None = None) -> str
     and whose permissions changed is another passage. Empty metadata counts as none.
     """
     described = plain(metadata)
-    return _digest(clean_text(text), None if described == {} else described)
+    return _digest(FULL, clean_text(text), None if described == {} else described)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,38 +80,54 @@ class DescribedPassage:
     id: str
     document_id: str
     text: str
+    """Redacted, and cut where it is longer than the limit."""
+
     metadata: Json
     """None where there is none, or nothing in it."""
 
     hash: str
-    """Empty for a passage without content."""
+    """Over the redacted text and metadata, whole; empty for a passage without content."""
+
+    is_cut: bool = False
+    """Whether the text or the metadata is not recorded whole."""
 
 
-def describe(passage: Passage) -> DescribedPassage:
+def describe(passage: Passage, capture: Capture = FULL) -> DescribedPassage:
     """Return what is recorded of a passage, whatever the host put into it."""
-    text = "" if passage.text is None else clean_text(passage.text)
-    metadata = plain(passage.metadata)
+    text = "" if passage.text is None else capture.whole(passage.text)
+    metadata = None if passage.metadata is None else capture.plain(passage.metadata)
     if metadata == {}:
         metadata = None
+    digest = _digest(capture, text, metadata) if text or metadata is not None else ""
+    shown, shown_metadata = capture.cut(text), _cut(metadata, capture)
     return DescribedPassage(
         id=_text_or_empty(passage.id),
         document_id=_text_or_empty(passage.document_id),
-        text=text,
-        metadata=metadata,
-        hash=_digest(text, metadata) if text or metadata is not None else "",
+        text=shown,
+        metadata=shown_metadata,
+        hash=digest,
+        is_cut=shown is not text or shown_metadata is not metadata,
     )
 
 
-def identity(passages: Sequence[DescribedPassage]) -> str:
+def identity(passages: Sequence[DescribedPassage], capture: Capture = FULL) -> str:
     """Return one hash for a list of passages: equal ids and contents in equal order, no more."""
     named: Json = [[passage.id, passage.hash] for passage in passages]
-    return hashlib.sha256(canonical_json(named).encode()).digest()[:16].hex()
+    return capture.digest(canonical_json(named).encode())
 
 
 def _text_or_empty(value: object) -> str:
     return "" if value is None else clean_text(value)
 
 
-def _digest(text: str, metadata: Json) -> str:
+def _cut(metadata: Json, capture: Capture) -> Json:
+    """Return the metadata within the limit: whole, else with its texts cut."""
+    limit = capture.max_metadata_length
+    if metadata is None or len(canonical_json(metadata)) <= limit:
+        return metadata
+    return plain(metadata, max_text=limit // 4, max_total=limit)
+
+
+def _digest(capture: Capture, text: str, metadata: Json) -> str:
     canonical = "" if metadata is None else canonical_json(metadata)
-    return hashlib.sha256(text.encode() + b"\0" + canonical.encode()).digest()[:16].hex()
+    return capture.digest(text.encode() + b"\0" + canonical.encode())

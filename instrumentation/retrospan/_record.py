@@ -1,6 +1,5 @@
 """Turn what a step did into span attributes. Pure functions that take any host value."""
 
-import json
 import logging
 import math
 from collections.abc import Sequence
@@ -11,15 +10,22 @@ from opentelemetry.util.types import AttributeValue
 
 from retrospan import attributes
 from retrospan._assembly import Assembly
-from retrospan._encoding import Json, clean_text, to_json
+from retrospan._capture import Capture
+from retrospan._encoding import Json, canonical_json, clean_text, plain, to_json, to_text
 from retrospan._facts import PromptFacts, RequestFacts, RetrievalFacts
 from retrospan._guard import note_once
 from retrospan._output import Citation
-from retrospan._passages import DescribedPassage, Passage, Retrieval, identity
+from retrospan._passages import FULL, DescribedPassage, Passage, Retrieval, identity
+from retrospan._settings import index_version_text
 
 Attributes = dict[str, AttributeValue]
 
 _MAX_INTEGER: Final = 2**63 - 1
+_MAX_NAME_LENGTH: Final = 1_000
+"""Characters of an id or a name; a longer one is somebody's mistake."""
+
+_MAX_DOCUMENTS_LENGTH: Final = 8_000_000
+"""Characters of all passages of one span; texts beyond it are left out."""
 
 _METADATA_ARRAYS: Final = (
     ("source_version", attributes.PASSAGES_SOURCE_VERSION),
@@ -37,57 +43,104 @@ class RecordedPassage:
     tokens: int | None
 
 
-def request_attributes(facts: RequestFacts) -> Attributes:
+def request_attributes(facts: RequestFacts, capture: Capture = FULL) -> Attributes:
     """Return the record of what was asked of which system, and for which run."""
     name = clean_text(facts.name)
     recorded: Attributes = {
         attributes.OPERATION_NAME: "invoke_workflow",
         attributes.WORKFLOW_NAME: name,
         attributes.SYSTEM_NAME: name,
-        attributes.INPUT: to_json(facts.input),
     }
-    if facts.user_roles:
-        recorded[attributes.USER_ROLES] = [clean_text(role) for role in facts.user_roles]
+    if capture.keeps_question:
+        recorded[attributes.INPUT] = capture.json(facts.input)
+    elif capture.hashes_question:
+        recorded[attributes.INPUT_HASH] = capture.json_hash(facts.input)
     if facts.run is not None:
         recorded[attributes.RUN_ID] = clean_text(facts.run.run_id)
         if facts.run.case_id:
             recorded[attributes.CASE_ID] = clean_text(facts.run.case_id)
-    return recorded | _declared(
-        (attributes.SYSTEM_VERSION, facts.version),
-        (attributes.CONVERSATION_ID, facts.conversation_id),
-        (attributes.USER_HASH, facts.user_hash),
+    recorded |= _declared((attributes.SYSTEM_VERSION, facts.version))
+    return recorded | caller_attributes(
+        capture,
+        conversation_id=facts.conversation_id,
+        user_id=facts.user_id,
+        user_roles=facts.user_roles,
     )
 
 
+def caller_attributes(
+    capture: Capture, *, conversation_id: object, user_id: object, user_roles: Sequence[object]
+) -> Attributes:
+    """Return the record of who asked."""
+    recorded: Attributes = {}
+    if user_roles:
+        roles = [user_roles] if isinstance(user_roles, str) else list(user_roles)
+        recorded[attributes.USER_ROLES] = [clean_text(role) for role in roles]
+    if conversation_id is not None:
+        recorded[attributes.CONVERSATION_ID] = clean_text(conversation_id)
+    if user_id is not None and capture.has_key:
+        recorded[attributes.USER_HASH] = capture.digest(clean_text(user_id).encode())
+    elif user_id is not None:
+        note_once(
+            "user_id",
+            "a user's id is recorded only as an HMAC, and there is no key for it: give hash_key",
+        )
+    return recorded
+
+
 def retrieval_attributes(
-    retrieval: Retrieval, facts: RetrievalFacts, candidates: Sequence[RecordedPassage]
+    retrieval: Retrieval,
+    facts: RetrievalFacts,
+    candidates: Sequence[RecordedPassage],
+    capture: Capture = FULL,
 ) -> Attributes:
     """Return the record of one retrieval."""
-    depth = facts.depth if retrieval.depth is None else retrieval.depth
     if facts.depth is not None and len(candidates) > facts.depth:
         note_once(
             f"depth: {facts.system}",
             f"the retriever of {clean_text(facts.system)} returned {len(candidates)} candidates"
             f" where {facts.depth} were asked for; all are recorded",
         )
-    recorded: Attributes = {
-        attributes.OPERATION_NAME: "retrieval",
-        attributes.RETRIEVAL_QUERY_TEXT: clean_text(retrieval.query),
-        attributes.RETRIEVAL_DOCUMENTS: _documents(candidates),
-        attributes.RETRIEVAL_IDENTITY: identity([item.described for item in candidates]),
-    }
-    if depth is not None:
-        recorded[attributes.RETRIEVAL_TOP_K] = _integer(depth)
-    if facts.filter is not None:
-        recorded[attributes.RETRIEVAL_FILTER] = to_json(facts.filter)
+    index_version = index_version_text(retrieval.index_version or facts.index_version)
+    recorded: Attributes = {attributes.OPERATION_NAME: "retrieval"}
+    recorded |= _asked(retrieval, facts, index_version, capture)
     recorded |= _declared(
-        (attributes.INDEX_VERSION, facts.index_version),
+        (attributes.INDEX_VERSION, index_version),
         (attributes.DATA_SOURCE_ID, facts.data_source_id),
         (attributes.REQUEST_MODEL, facts.embedding_model),
         (attributes.RETRIEVAL_SCORE_KIND, facts.score_kind),
         (attributes.TOKENIZER, facts.tokenizer),
     )
-    return recorded | _passage_arrays(candidates)
+    recorded |= _passage_arrays(candidates)
+    if capture.keeps_passages:
+        recorded[attributes.RETRIEVAL_DOCUMENTS] = _documents(candidates)
+    return recorded
+
+
+def _asked(
+    retrieval: Retrieval, facts: RetrievalFacts, index_version: str | None, capture: Capture
+) -> Attributes:
+    """Return what the index was asked: in words where those are kept, and as one identity."""
+    depth = facts.depth if retrieval.depth is None else retrieval.depth
+    asked_for = None if depth is None else _integer(depth)
+    query = None if retrieval.query is None else capture.whole(retrieval.query)
+    restriction = facts.filter if retrieval.filter is None else retrieval.filter
+    restricted = None if restriction is None else capture.plain(restriction)
+    identity_of: Json = [
+        query, asked_for, index_version, facts.system_version, facts.data_source_id, restricted
+    ]  # fmt: skip
+    recorded: Attributes = {
+        attributes.RETRIEVAL_IDENTITY: capture.digest(canonical_json(plain(identity_of)).encode())
+    }
+    if asked_for is not None:
+        recorded[attributes.RETRIEVAL_TOP_K] = asked_for
+    if query is not None and capture.keeps_question:
+        recorded[attributes.RETRIEVAL_QUERY_TEXT] = capture.cut(query)
+    elif query is not None and capture.hashes_question:
+        recorded[attributes.RETRIEVAL_QUERY_HASH] = capture.digest(query.encode())
+    if restriction is not None and capture.keeps_question:
+        recorded[attributes.RETRIEVAL_FILTER] = capture.json(restriction)
+    return recorded
 
 
 def rerank_attributes(
@@ -121,22 +174,48 @@ def assembly_attributes(assembly: Assembly) -> Attributes:
     return recorded
 
 
-def context_attributes(context: Sequence[RecordedPassage]) -> Attributes:
+def context_attributes(context: Sequence[RecordedPassage], capture: Capture = FULL) -> Attributes:
     """Return the record of a generation that has begun."""
     return {
         attributes.COMPLETED: False,
-        attributes.CONTEXT_IDENTITY: identity([item.described for item in context]),
+        attributes.CONTEXT_IDENTITY: identity([item.described for item in context], capture),
     }
 
 
-def generation_attributes(answer: str | None, citations: Sequence[Citation] | None) -> Attributes:
+def generation_attributes(
+    answer: str | None, citations: Sequence[Citation] | None, capture: Capture = FULL
+) -> Attributes:
     """Return the record of a generation that came to its end."""
-    recorded: Attributes = {attributes.COMPLETED: True}
-    if answer is not None:
-        recorded[attributes.ANSWER] = clean_text(answer)
+    return {attributes.COMPLETED: True} | answer_attributes(answer, citations, capture)
+
+
+def answer_attributes(
+    answer: str | None, citations: Sequence[Citation] | None, capture: Capture = FULL
+) -> Attributes:
+    """Return the record of an answer, or of the part of one that there is."""
+    recorded: Attributes = {}
+    if answer is not None and capture.keeps_question:
+        recorded[attributes.ANSWER] = capture.text(answer)
+    elif answer is not None and capture.hashes_question:
+        recorded[attributes.ANSWER_HASH] = capture.text_hash(answer)
     if citations is not None:
-        recorded[attributes.CITATIONS] = to_json(list(citations))
+        recorded[attributes.CITATIONS] = to_json([_citation(item, capture) for item in citations])
     return recorded
+
+
+def error_description(error: BaseException, capture: Capture = FULL) -> str:
+    """Return what a span's status says of an exception: its message may quote the question."""
+    name = clean_text(type(error).__qualname__)
+    return f"{name}: {capture.text(error)}" if capture.keeps_passages else name
+
+
+def _citation(citation: Citation, capture: Capture) -> Citation:
+    """Return the citation as given; one with a space in it is no id but a text."""
+    if not isinstance(citation, str):
+        return citation
+    if " " not in citation:
+        return clean_text(citation)[:_MAX_NAME_LENGTH]
+    return capture.text(citation) if capture.keeps_question else capture.text_hash(citation)
 
 
 def prompt_attributes(facts: PromptFacts) -> Attributes:
@@ -182,24 +261,31 @@ def _metadata_value(metadata: Json, key: str) -> str:
 
 
 def _documents(candidates: Sequence[RecordedPassage]) -> str:
-    documents: list[dict[str, object]] = []
+    documents: list[Json] = []
+    left = _MAX_DOCUMENTS_LENGTH
     for item in candidates:
+        described = item.described
         score = _score(item.passage.score)
+        left -= len(described.text)
         document: dict[str, object] = {
-            "id": item.described.id,
+            "id": described.id,
             "score": score if math.isfinite(score) else None,
-            "content": item.described.text,
+            "content": described.text if left >= 0 else "",
         }
-        if item.described.metadata is not None:
-            document["metadata"] = item.described.metadata
+        if described.metadata is not None:
+            document["metadata"] = described.metadata
+        if described.is_cut or left < 0:
+            document["truncated"] = True
         documents.append(document)
-    return json.dumps(documents, ensure_ascii=False)
+    return to_text(documents)
 
 
 def _score(value: object) -> float:
     """Return the score as a finite double, else NaN; numpy's numbers are numbers."""
     if value is None:
         return math.nan
+    if type(value) is float and math.isfinite(value):
+        return value
     try:
         score = math.nan if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]  # anything with __float__
     except Exception:  # a host's object may raise anything

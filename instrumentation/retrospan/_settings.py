@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from retrospan._assembly import BudgetRule
+from retrospan._capture import CaptureSettings
 from retrospan._encoding import canonical_json, plain
+from retrospan._errors import ConfigurationError
 
 CHANGEABLE: Final = ("depth", "top_k", "token_budget", "budget_rule")
 """The settings a test run may change without touching the system's code."""
-
-
-class ConfigurationError(Exception):
-    """A declaration or a setting that cannot work; raised before any request, never during one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +46,16 @@ class SystemSettings:
     has_token_counter: bool = False
     """Whether the system has a `count_tokens` method."""
 
+    tokenizer: str | None = None
+    """Name of what counts the tokens."""
+
+    capture: CaptureSettings = CaptureSettings()
+    """How much of the content is recorded."""
+
     def __post_init__(self) -> None:
         for name in ("name", "version", "answer_path", "citations_path"):
             _check_text(name, getattr(self, name))
-        for name in ("index_version", "prompt_version"):
+        for name in ("index_version", "prompt_version", "tokenizer"):
             if getattr(self, name) is not None:
                 _check_text(name, getattr(self, name))
         for name in ("depth", "top_k"):

@@ -22,6 +22,7 @@ class Stage(StrEnum):
     RERANK = "rerank"
     ASSEMBLE = "assemble"
     GENERATE = "generate"
+    FEEDBACK = "feedback"
 
 
 # On every span.
@@ -59,7 +60,11 @@ SYSTEM_VERSION: Final = "retrospan.system.version"
 """String: the version given at decoration."""
 
 INPUT: Final = "retrospan.input"
-"""String: the request's input as JSON text."""
+"""String: the request's input as JSON text; absent where content is hashed or left out."""
+
+INPUT_HASH: Final = "retrospan.input.hash"
+"""String: hash of the input's JSON text with sorted keys and no spaces, where content is
+hashed."""
 
 RUN_ID: Final = "retrospan.run.id"
 """String: the test run or replay the request belongs to; absent for live traffic."""
@@ -81,9 +86,13 @@ RETRIEVAL_TOP_K: Final = "gen_ai.retrieval.top_k"
 RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
 """String: the query the retriever searched with."""
 
+RETRIEVAL_QUERY_HASH: Final = "retrospan.retrieval.query_hash"
+"""String: hash of the query, where content is hashed."""
+
 RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
-"""String: JSON array of `{"id", "score", "content", "metadata"}` in position order; `score` is
-null where there is none, `metadata` is absent where there is none."""
+"""String: JSON array of `{"id", "score", "content", "metadata", "truncated"}` in position order;
+`score` is null where there is none, `metadata` is absent where there is none, `truncated` is true
+where content or metadata were cut; absent where passages are hashed."""
 
 INDEX_VERSION: Final = "retrospan.index.version"
 """String: version of the index, or JSON text of its parts."""
@@ -95,7 +104,8 @@ RETRIEVAL_FILTER: Final = "retrospan.retrieval.filter"
 """String: the filter the search was restricted by, as JSON text."""
 
 RETRIEVAL_IDENTITY: Final = "retrospan.retrieval.identity"
-"""String: one hash over the candidates' ids and contents in order."""
+"""String: one hash over what was asked: query, depth, index version, system version, data source
+and filter. Requests that share it and differ in their passages had another index under them."""
 
 TOKENIZER: Final = "retrospan.tokenizer"
 """String: the tokenizer that counted."""
@@ -165,7 +175,11 @@ ASSEMBLY_DROPPED_REASON: Final = "retrospan.assembly.dropped_reason"
 # Generation.
 
 ANSWER: Final = "retrospan.answer"
-"""String: the answer; absent when the output held none."""
+"""String: the answer; absent when the output held none, or where content is hashed or left
+out."""
+
+ANSWER_HASH: Final = "retrospan.answer.hash"
+"""String: hash of the answer, where content is hashed."""
 
 CITATIONS: Final = "retrospan.citations"
 """String: JSON array of cited ids (strings) and 1-based places in the prompt (integers), as
@@ -190,4 +204,30 @@ INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 """Integer: tokens the model read, cached ones included."""
 
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
-"""Integer: tokens the model wrote."""
+"""Integer: tokens the model wrote, those of its reasoning included."""
+
+CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+"""Integer: tokens read that the provider had in its cache."""
+
+CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
+"""Integer: tokens read that the provider put into its cache."""
+
+REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
+"""Integer: tokens of the model's reasoning."""
+
+# Feedback.
+
+REQUEST_TRACE_ID: Final = "retrospan.request.trace_id"
+"""String: trace id of the request the feedback is about, as 32 hexadecimal digits."""
+
+EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+"""String: the kind of feedback, such as `complaint`."""
+
+EVALUATION_SCORE: Final = "gen_ai.evaluation.score.value"
+"""Double: the score that was given."""
+
+EVALUATION_LABEL: Final = "gen_ai.evaluation.score.label"
+"""String: the label that was given."""
+
+EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
+"""String: the comment that was given; absent where content is hashed or left out."""

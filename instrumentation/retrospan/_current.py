@@ -1,0 +1,32 @@
+"""The request that this code runs in."""
+
+from dataclasses import dataclass
+
+from opentelemetry import context
+from opentelemetry.context import Context
+from opentelemetry.trace import Span
+
+from retrospan._capture import Capture
+from retrospan._memory import RequestMemory
+
+_KEY = context.create_key("retrospan-request")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRequest:
+    """A request that has begun: its span, what may be recorded in it, and what it saw."""
+
+    span: Span
+    capture: Capture
+    memory: RequestMemory
+
+
+def with_open_request(inside: Context, request: OpenRequest) -> Context:
+    """Return a context in which this request is the current one."""
+    return context.set_value(_KEY, request, inside)
+
+
+def open_request(inside: Context | None = None) -> OpenRequest | None:
+    """Return the request of a context, else of the current one; None outside of any."""
+    request = context.get_value(_KEY, inside)
+    return request if isinstance(request, OpenRequest) else None
