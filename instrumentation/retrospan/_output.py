@@ -13,14 +13,61 @@ _MISSING: Final = object()
 
 
 def answer_of(output: object, path: str) -> str | None:
-    """Return the answer as text; None when the output holds none."""
-    answer = output if isinstance(output, str) else _value_at(output, path)
+    """Return the answer as text; None when the output holds none.
+
+    It is the output itself where that is a text, else what stands at the path, else the text in
+    a response of a model's provider or of a framework.
+    """
+    if isinstance(output, str):
+        return output
+    if isinstance(output, bytes | bytearray):
+        return clean_text(output)
+    answer = _value_at(output, path)
     if answer is _MISSING or answer is None:
-        return None
+        return None if output is None else _provided_text(output)
     if isinstance(answer, str):
         return answer
     described = plain(answer)
     return described if isinstance(described, str) else to_json(described)
+
+
+def _provided_text(output: object) -> str | None:
+    """Return the text of a completion, a message, or a framework's response."""
+    first = _first(_part(output, "choices"))
+    if first is not None:
+        return _text(_part(_part(first, "message"), "content")) or _text(_part(first, "text"))
+    reply = _first(_part(output, "replies"))
+    if reply is not None:
+        return _text(reply) or _text(_part(reply, "text"))
+    for name in ("output_text", "content", "response"):
+        text = _text(_part(output, name))
+        if text is not None:
+            return text
+    return None
+
+
+def _text(value: object) -> str | None:
+    """Return a text, or the texts of a message's blocks as one."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple):
+        return None
+    texts = [item if isinstance(item, str) else _part(item, "text") for item in value]
+    known = [text for text in texts if isinstance(text, str)]
+    return "".join(known) if known else None
+
+
+def _first(items: object) -> object:
+    return items[0] if isinstance(items, list | tuple) and items else None
+
+
+def _part(place: object, name: str) -> object:
+    """Return a part of a mapping or an object by its name; None where there is none."""
+    try:
+        found = place[name] if isinstance(place, Mapping) else getattr(place, name, None)
+    except Exception:  # KeyError, or whatever a host's object raises
+        return None
+    return None if callable(found) else found
 
 
 def citations_of(output: object, path: str) -> tuple[Citation, ...] | None:
@@ -43,13 +90,10 @@ def _citation(value: object) -> Citation:
 
 
 def _value_at(output: object, path: str) -> object:
-    """Return what stands at a dotted path in nested mappings, else `_MISSING`."""
+    """Return what stands at a dotted path in nested mappings and objects, else `_MISSING`."""
     value = output
     for name in path.split("."):
-        if not isinstance(value, Mapping):
-            return _MISSING
-        try:
-            value = value[name]
-        except Exception:  # KeyError, or whatever a host's mapping raises
+        value = _part(value, name)
+        if value is None:
             return _MISSING
     return value

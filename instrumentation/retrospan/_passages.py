@@ -7,6 +7,9 @@ from typing import Final
 from retrospan._capture import Capture
 from retrospan._encoding import Json, canonical_json, clean_text, plain
 
+RECORDED_METADATA: Final = ("source_version", "updated_at", "acl")
+"""The keys of a passage's metadata that are also recorded on their own, in every capture mode."""
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:

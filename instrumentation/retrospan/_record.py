@@ -15,7 +15,14 @@ from retrospan._encoding import Json, canonical_json, clean_text, plain, to_json
 from retrospan._facts import PromptFacts, RequestFacts, RetrievalFacts
 from retrospan._guard import note_once
 from retrospan._output import Citation
-from retrospan._passages import FULL, DescribedPassage, Passage, Retrieval, identity
+from retrospan._passages import (
+    FULL,
+    RECORDED_METADATA,
+    DescribedPassage,
+    Passage,
+    Retrieval,
+    identity,
+)
 from retrospan._settings import index_version_text
 
 Attributes = dict[str, AttributeValue]
@@ -27,10 +34,16 @@ _MAX_NAME_LENGTH: Final = 1_000
 _MAX_DOCUMENTS_LENGTH: Final = 8_000_000
 """Characters of all passages of one span; texts beyond it are left out."""
 
-_METADATA_ARRAYS: Final = (
-    ("source_version", attributes.PASSAGES_SOURCE_VERSION),
-    ("updated_at", attributes.PASSAGES_UPDATED_AT),
-    ("acl", attributes.PASSAGES_ACL),
+_METADATA_ARRAYS: Final = tuple(
+    zip(
+        RECORDED_METADATA,
+        (
+            attributes.PASSAGES_SOURCE_VERSION,
+            attributes.PASSAGES_UPDATED_AT,
+            attributes.PASSAGES_ACL,
+        ),
+        strict=True,
+    )
 )
 
 
@@ -91,11 +104,11 @@ def caller_attributes(
 def retrieval_attributes(
     retrieval: Retrieval,
     facts: RetrievalFacts,
-    candidates: Sequence[RecordedPassage],
+    candidates: Sequence[RecordedPassage] | None,
     capture: Capture = FULL,
 ) -> Attributes:
-    """Return the record of one retrieval."""
-    if facts.depth is not None and len(candidates) > facts.depth:
+    """Return the record of one retrieval; for None, without the passages nobody could read."""
+    if candidates is not None and facts.depth is not None and len(candidates) > facts.depth:
         note_once(
             f"depth: {facts.system}",
             f"the retriever of {clean_text(facts.system)} returned {len(candidates)} candidates"
@@ -111,6 +124,8 @@ def retrieval_attributes(
         (attributes.RETRIEVAL_SCORE_KIND, facts.score_kind),
         (attributes.TOKENIZER, facts.tokenizer),
     )
+    if candidates is None:
+        return recorded
     recorded |= _passage_arrays(candidates)
     if capture.keeps_passages:
         recorded[attributes.RETRIEVAL_DOCUMENTS] = _documents(candidates)
