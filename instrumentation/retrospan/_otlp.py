@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from opentelemetry import trace
 
+from retrospan._capture import CaptureMode, CaptureSettings, Redact, use_process_settings
 from retrospan._errors import ConfigurationError
 from retrospan._guard import guarded, logger
 from retrospan._tracing import use_provider
@@ -34,6 +35,9 @@ _EXPORTER_LOGGERS: Final[Mapping[Protocol, str]] = {
     "grpc": "opentelemetry.exporter.otlp.proto.grpc.exporter",
 }
 _QUIET_S: Final = 60.0
+
+MAX_QUEUE_SIZE: Final = 8192
+"""Spans that wait to be sent; OTEL_BSP_MAX_QUEUE_SIZE is the standard variable for it."""
 
 
 class Telemetry:
@@ -98,6 +102,11 @@ def configure(
     environment: str | None = None,
     headers: Mapping[str, str] | None = None,
     exit_timeout_s: float = 5.0,
+    capture: CaptureMode | None = None,
+    redact: Redact | None = None,
+    hash_key: bytes | str | None = None,
+    max_text_length: int | None = None,
+    max_metadata_length: int | None = None,
 ) -> Telemetry:
     """Send this process's requests to a collector over OTLP; return the handle to stop it.
 
@@ -112,12 +121,25 @@ def configure(
         environment: recorded as `deployment.environment.name`.
         headers: sent with every export.
         exit_timeout_s: how long the end of the process may wait for the last spans.
+        capture: how much of the content is recorded where a system does not say it itself; it
+            and the next ones stay in force after a shutdown.
+        redact: gives what may be recorded of a text.
+        hash_key: makes every hash an HMAC with this key.
+        max_text_length: characters of one text.
+        max_metadata_length: characters of one passage's metadata.
 
     Raises:
         ConfigurationError: a setting cannot work, `retrospan[otlp]` is not installed, or this
             process is configured already.
     """
     _check(service_name, protocol, exit_timeout_s)
+    shared = CaptureSettings(
+        capture=capture,
+        redact=redact,
+        hash_key=hash_key,
+        max_text_length=max_text_length,
+        max_metadata_length=max_metadata_length,
+    )
     address = _address(endpoint, protocol)
     provider = _provider(service_name, environment, protocol, address, headers)
     where = address or os.environ.get(_ENDPOINT_VARIABLES[0], "") or "the collector"
@@ -125,6 +147,7 @@ def configure(
     logging.getLogger(_EXPORTER_LOGGERS[protocol]).addFilter(_Quiet())
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         trace.set_tracer_provider(provider)
+    use_process_settings(shared)
     use_provider(provider)
     _current.telemetry = telemetry
     atexit.register(telemetry.shutdown)
@@ -178,7 +201,9 @@ def _provider(
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        exporter = _exporter(protocol, address, headers)
+        from retrospan._batching import SizedExporter
+
+        exporter = SizedExporter(_exporter(protocol, address, headers))
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"configure needs the OpenTelemetry SDK and its OTLP exporters ({error.name} is"
@@ -189,7 +214,8 @@ def _provider(
         described["deployment.environment.name"] = environment
     # Telemetry.shutdown ends it, within its own limit.
     provider = TracerProvider(resource=Resource.create(described), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(exporter))
+    queue = None if os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") else MAX_QUEUE_SIZE
+    provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=queue))
     return provider
 
 

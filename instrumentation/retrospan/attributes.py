@@ -191,9 +191,6 @@ COMPLETED: Final = "retrospan.completed"
 CONTEXT_IDENTITY: Final = "retrospan.context.identity"
 """String: one hash over the context's ids and contents in prompt order."""
 
-TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
-"""Double: seconds from the call to the first item of its stream; absent without one."""
-
 RESPONSE_ID: Final = "gen_ai.response.id"
 """String: the provider's id of the response."""
 
@@ -202,9 +199,6 @@ RESPONSE_MODEL: Final = "gen_ai.response.model"
 
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 """String array: why the model stopped."""
-
-TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
-"""Double: seconds from the call to the first piece of a streamed answer."""
 
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 """Integer: tokens the model read, cached ones included."""
