@@ -200,6 +200,10 @@ RESPONSE_MODEL: Final = "gen_ai.response.model"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 """String array: why the model stopped."""
 
+TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+"""Double: seconds from the call to the first piece of a streamed answer; absent without a
+stream."""
+
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 """Integer: tokens the model read, cached ones included."""
 
