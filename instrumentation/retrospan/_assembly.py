@@ -47,7 +47,8 @@ class Assembly:
 
     top_k: int | None
     token_budget: int | None
-    rule: BudgetRule
+    rule: BudgetRule | None
+    """None for a choice of the application's own, whose rule is not known."""
 
 
 def assemble(

@@ -173,12 +173,13 @@ def assembly_attributes(assembly: Assembly) -> Attributes:
     """Return the record of one assembly."""
     placements = assembly.placements
     recorded: Attributes = {
-        attributes.ASSEMBLY_RULE: assembly.rule,
         attributes.ASSEMBLY_ID: [clean_text(item.passage.id) for item in placements],
         attributes.ASSEMBLY_POSITION: [item.position for item in placements],
         attributes.ASSEMBLY_PROMPT_POSITION: [item.prompt_position for item in placements],
         attributes.ASSEMBLY_DROPPED_REASON: [item.dropped_reason or "" for item in placements],
     }
+    if assembly.rule is not None:
+        recorded[attributes.ASSEMBLY_RULE] = assembly.rule
     for name, number in (
         (attributes.ASSEMBLY_TOP_K, assembly.top_k),
         (attributes.ASSEMBLY_TOKEN_BUDGET, assembly.token_budget),

@@ -5,14 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from opentelemetry.trace import SpanKind, Tracer
+from opentelemetry.trace import SpanKind
 
-from retrospan._assembly import Assembly, BudgetRule, DroppedReason, assemble, token_count
+from retrospan._assembly import Assembly, BudgetRule, DroppedReason, assemble
 from retrospan._encoding import clean_text
 from retrospan._facts import PromptFacts, RequestFacts, RetrievalFacts
 from retrospan._guard import guarded
+from retrospan._memory import RequestMemory, TokenCounter
 from retrospan._output import Citation, answer_of, citations_of
-from retrospan._passages import Passage, Retrieval, describe
+from retrospan._passages import FULL, Passage, Retrieval
 from retrospan._record import (
     RecordedPassage,
     assembly_attributes,
@@ -26,7 +27,7 @@ from retrospan._record import (
 from retrospan._run_scope import RunScope, current_run
 from retrospan._settings import SystemSettings
 from retrospan._steps import Step
-from retrospan._tracing import tracer_for
+from retrospan._tracing import current_tracer
 from retrospan.attributes import Stage
 
 
@@ -57,36 +58,14 @@ class Outcome:
     """What entered the prompt, and what did not."""
 
 
-class TokenCounter:
-    """Asks a system's `count_tokens` once for a passage, however often the count is needed."""
-
-    __slots__ = ("_count", "_counts")
-
-    def __init__(self, count: Callable[[Passage], int]) -> None:
-        self._count = count
-        # By identity: a passage with metadata has no hash, and each lives as long as the request.
-        self._counts: dict[int, int] = {}
-
-    def __call__(self, passage: Passage) -> int:
-        known = self._counts.get(id(passage))
-        if known is None:
-            known = self._counts[id(passage)] = self._count(passage)
-        return known
-
-    def or_unknown(self, passage: Passage) -> int:
-        """Return the count, or -1 when counting fails and nothing but the record needs it."""
-        with guarded("count a passage's tokens"):
-            return self(passage)
-        return -1
-
-
 class Request:
     """The steps of one request; each opens its span under the request's."""
 
     __slots__ = (
+        "_capture",
         "_counter",
-        "_described",
         "_input",
+        "_memory",
         "_prompt_facts",
         "_retrieval_facts",
         "_settings",
@@ -95,18 +74,24 @@ class Request:
     )
 
     def __init__(
-        self, system: RagSystem, settings: SystemSettings, input: object, tracer: Tracer | None
+        self, system: RagSystem, settings: SystemSettings, input: object, step: Step
     ) -> None:
+        request = step.request
         self._system = system
         self._settings = settings
         self._input = input
-        self._tracer = tracer
+        self._tracer = step.recording_tracer
+        self._capture = FULL if request is None else request.capture
+        self._memory = RequestMemory(FULL) if request is None else request.memory
         count = getattr(system, "count_tokens", None)
         self._counter = None if count is None else TokenCounter(count)
-        self._described: dict[int, RecordedPassage] = {}
         self._prompt_facts = PromptFacts(version=settings.prompt_version)
         self._retrieval_facts = RetrievalFacts(
-            system=settings.name, depth=settings.depth, index_version=settings.index_version
+            system=settings.name,
+            system_version=settings.version,
+            depth=settings.depth,
+            index_version=settings.index_version,
+            tokenizer=settings.tokenizer,
         )
 
     def retrieve(self) -> Sequence[Passage]:
@@ -124,7 +109,10 @@ class Request:
             _check_passages("retrieve", settings.name, retrieval.candidates)
             step.record(
                 lambda: retrieval_attributes(
-                    retrieval, self._retrieval_facts, self._recorded(retrieval.candidates)
+                    retrieval,
+                    self._retrieval_facts,
+                    self._recorded(retrieval.candidates),
+                    self._capture,
                 )
             )
         rerank = getattr(self._system, "rerank", None)
@@ -176,7 +164,7 @@ class Request:
         name = f"generate {clean_text(settings.name)}"
         with Step(self._tracer, Stage.GENERATE, name) as step:
             step.record(lambda: prompt_attributes(self._prompt_facts))
-            step.record(lambda: context_attributes(self._recorded(assembly.context)))
+            step.record(lambda: context_attributes(self._recorded(assembly.context), self._capture))
             output = self._system.generate(self._input, assembly.context)
             step.stop_clock()
             if not isinstance(output, str | Mapping):
@@ -186,7 +174,7 @@ class Request:
                 )
             answer = answer_of(output, settings.answer_path)
             citations = citations_of(output, settings.citations_path)
-            step.record(lambda: generation_attributes(answer, citations))
+            step.record(lambda: generation_attributes(answer, citations, self._capture))
         return Outcome(output=output, answer=answer, citations=citations or (), assembly=assembly)
 
     def _counting(self, token_budget: int | None) -> Callable[[Passage], int] | None:
@@ -196,15 +184,7 @@ class Request:
         return None if self._tracer is None else self._counter.or_unknown
 
     def _recorded(self, passages: Sequence[Passage]) -> list[RecordedPassage]:
-        return [self._described.get(id(passage)) or self._describe(passage) for passage in passages]
-
-    def _describe(self, passage: Passage) -> RecordedPassage:
-        count = None if self._counter is None else self._counter.or_unknown
-        recorded = RecordedPassage(
-            passage=passage, described=describe(passage), tokens=token_count(passage, count)
-        )
-        self._described[id(passage)] = recorded
-        return recorded
+        return self._memory.recorded(passages, self._counter)
 
 
 def serve(system: RagSystem, settings: SystemSettings, input: object) -> Outcome:
@@ -241,19 +221,16 @@ def serve_again(
 
 @contextmanager
 def _request_step(system: RagSystem, settings: SystemSettings, input: object) -> Iterator[Request]:
-    tracer: Tracer | None = None
     run: RunScope | None = None
-    with guarded("find the tracer"):
+    with guarded("find the run"):
         run = current_run()
-        tracer = tracer_for(run)
     name = f"invoke_workflow {clean_text(settings.name)}"
-    with Step(tracer, Stage.REQUEST, name) as step:
-        step.record(
-            lambda: request_attributes(
-                RequestFacts(name=settings.name, version=settings.version, input=input, run=run)
-            )
-        )
-        yield Request(system, settings, input, step.recording_tracer)
+    with Step(current_tracer(), Stage.REQUEST, name, opens=settings.capture) as step:
+        request = step.request
+        facts = RequestFacts(name=settings.name, version=settings.version, input=input, run=run)
+        if request is not None:
+            step.record(lambda: request_attributes(facts, request.capture))
+        yield Request(system, settings, input, step)
 
 
 def _check_passages(stage: str, name: str, passages: Sequence[object]) -> None:

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping
-from contextvars import Token
+from contextvars import ContextVar, Token
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Final
 
@@ -12,8 +13,12 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 
 from retrospan import attributes
+from retrospan._capture import CaptureSettings
+from retrospan._current import OpenRequest, open_request, with_open_request
 from retrospan._encoding import clean_text
 from retrospan._guard import guarded
+from retrospan._memory import RequestMemory
+from retrospan._record import error_description
 
 Attributes = Mapping[str, AttributeValue]
 
@@ -25,23 +30,71 @@ _ON_EVERY_SPAN: Final[Mapping[attributes.Stage, Attributes]] = {
     for stage in attributes.Stage
 }
 
+_attachment: Final[ContextVar[object]] = ContextVar("retrospan-attachment")
+
+_abandoned: Final[SimpleQueue[Callable[[], None]]] = SimpleQueue()
+
+
+class Attached:
+    """A block in which a span is the current one; for None, nothing changes.
+
+    The block may be left in another execution context than it was entered in, when what runs in
+    it was abandoned and is being collected. Nothing is detached there: the context belongs to
+    somebody else, and OpenTelemetry would log an error.
+    """
+
+    __slots__ = ("_inside", "_mark", "_token")
+
+    def __init__(self, inside: Context | None) -> None:
+        self._inside = inside
+        self._mark: Token[object] | None = None
+        self._token: Token[Context] | None = None
+
+    def __enter__(self) -> None:
+        if self._inside is not None:
+            with guarded("enter a span's context"):
+                self._mark = _attachment.set(None)
+                self._token = context.attach(self._inside)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        mark, token = self._mark, self._token
+        if mark is None or token is None:
+            return
+        self._mark = self._token = None
+        with guarded("leave a span's context"):
+            try:
+                _attachment.reset(mark)
+            except ValueError:  # this is not the context that was entered
+                return
+            context.detach(token)
+
 
 class Step:
-    """A context manager around one step of the host's code, current while it runs.
+    """One step of the host's code and the span for it.
 
-    Exceptions of the host pass through unchanged and mark the span; faults of recording stay
-    inside.
+    A context manager for a step that runs in one block. One that runs in pieces, as a stream
+    does, is started, attached for each piece, and ended; it ends once, however often it is told.
+    Exceptions of the host pass through and mark the span; faults of recording stay inside.
     """
 
     __slots__ = (
+        "_attached",
         "_end_ns",
+        "_ended",
         "_kind",
         "_name",
+        "_opens",
         "_recording",
         "_span",
         "_stage",
-        "_token",
         "_tracer",
+        "inside",
+        "request",
     )
 
     def __init__(
@@ -51,6 +104,7 @@ class Step:
         name: str,
         *,
         kind: SpanKind = SpanKind.INTERNAL,
+        opens: CaptureSettings | None = None,
     ) -> None:
         """Prepare a step.
 
@@ -59,24 +113,39 @@ class Step:
             stage: the value of `retrospan.stage`.
             name: the span's name.
             kind: the span's kind.
+            opens: given for a step that is a request of its own: what may be recorded in it.
         """
         self._tracer = tracer
         self._name = name
         self._kind = kind
         self._stage = stage
+        self._opens = opens
         self._span: Span = trace.INVALID_SPAN
-        self._token: Token[Context] | None = None
+        self._attached: Attached | None = None
         self._end_ns: int | None = None
         self._recording = False
+        self._ended = False
+        self.inside: Context | None = None
+        """The context of the step's own code; None where there is no span to be inside of."""
+
+        self.request: OpenRequest | None = None
+        """The request that this step is or belongs to; None where nobody listens."""
+
+    @property
+    def recording(self) -> bool:
+        """Whether anybody listens."""
+        return self._recording
 
     @property
     def recording_tracer(self) -> Tracer | None:
         """The tracer for the steps inside this one; None when this one is not recorded."""
         return self._tracer if self._recording else None
 
-    def __enter__(self) -> "Step":
+    def start(self) -> None:
+        """Open the span, in the context that is current now."""
+        end_abandoned()
         if self._tracer is None:
-            return self
+            return
         with guarded("open a span"):
             span = self._tracer.start_span(
                 self._name, kind=self._kind, attributes=_ON_EVERY_SPAN[self._stage]
@@ -85,9 +154,25 @@ class Step:
             self._recording = span.is_recording()
             # Attaching costs more than starting a span, and an application without a provider
             # gets nothing for it. An unsampled span is attached: spans inside must follow it.
-            if span.get_span_context() != trace.get_current_span().get_span_context():
-                self._token = context.attach(trace.set_span_in_context(span))
-        return self
+            if not self._recording and (
+                span.get_span_context() == trace.get_current_span().get_span_context()
+            ):
+                return
+            self.inside = trace.set_span_in_context(span)
+            self._find_request(span)
+
+    def _find_request(self, span: Span) -> None:
+        if self._opens is None:
+            self.request = open_request()
+            if self.request is None and self._recording:
+                self.request = _new_request(span, CaptureSettings())
+        elif self.inside is not None:
+            self.request = _new_request(span, self._opens)
+            self.inside = with_open_request(self.inside, self.request)
+
+    def attached(self) -> Attached:
+        """Return a block in which the span is the current one."""
+        return Attached(self.inside)
 
     def stop_clock(self) -> None:
         """Take the time now as the span's end, so that recording does not count as the step."""
@@ -100,25 +185,65 @@ class Step:
             with guarded(f"record the {self._stage} step"):
                 self._span.set_attributes(describe())
 
+    def fail(self, error: BaseException) -> None:
+        """Mark the span with what ended the step; being left early is not a failure."""
+        if self._tracer is None or isinstance(error, GeneratorExit):
+            return
+        with guarded("record an exception"):
+            self._end_ns = None
+            name = clean_text(type(error).__qualname__)
+            self._span.set_attribute(attributes.ERROR_TYPE, name)
+            request = self.request
+            told = name if request is None else error_description(error, request.capture)
+            self._span.set_status(Status(StatusCode.ERROR, told))
+
+    def end(self) -> None:
+        """End the span, the first time."""
+        if self._tracer is None or self._ended:
+            return
+        self._ended = True
+        with guarded("end a span"):
+            self._span.end(self._end_ns)
+
+    def enter(self) -> None:
+        """Make the span the current one until the step is left."""
+        self._attached = self.attached()
+        self._attached.__enter__()
+
+    def __enter__(self) -> "Step":
+        self.start()
+        self.enter()
+        return self
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._tracer is None:
-            return
         if error is not None:
-            with guarded("record an exception"):
-                self._mark(error)
-        if self._token is not None:
-            with guarded("leave a span's context"):
-                context.detach(self._token)
-        with guarded("end a span"):
-            self._span.end(self._end_ns)
+            self.fail(error)
+        if self._attached is not None:
+            self._attached.__exit__(kind, error, traceback)
+        self.end()
 
-    def _mark(self, error: BaseException) -> None:
-        name = type(error).__qualname__
-        self._end_ns = None
-        self._span.set_attribute(attributes.ERROR_TYPE, clean_text(name))
-        self._span.set_status(Status(StatusCode.ERROR, f"{clean_text(name)}: {clean_text(error)}"))
+
+def _new_request(span: Span, settings: CaptureSettings) -> OpenRequest:
+    capture = settings.resolved()
+    return OpenRequest(span=span, capture=capture, memory=RequestMemory(capture))
+
+
+def end_later(end: Callable[[], None]) -> None:
+    """Have an abandoned step ended at the next start of one.
+
+    For finalizers: they run wherever the interpreter stands, which may be inside a lock that
+    ending a span takes. This queue is the one that may be filled from there.
+    """
+    _abandoned.put(end)
+
+
+def end_abandoned() -> None:
+    """End the steps that finalizers left behind."""
+    while not _abandoned.empty():
+        with guarded("end an abandoned span"):
+            _abandoned.get_nowait()()

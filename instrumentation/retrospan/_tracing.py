@@ -5,7 +5,8 @@ from importlib.metadata import PackageNotFoundError, version
 from opentelemetry import trace
 from opentelemetry.trace import Tracer, TracerProvider
 
-from retrospan._run_scope import RunScope
+from retrospan._guard import guarded
+from retrospan._run_scope import RunScope, current_run
 
 
 class _Tracers:
@@ -32,6 +33,13 @@ def tracer_for(run: RunScope | None) -> Tracer:
         # Without a provider yet, this is a proxy that follows the one the application sets.
         _tracers.application = trace.get_tracer("retrospan", _library_version())
     return _tracers.application
+
+
+def current_tracer() -> Tracer | None:
+    """Return the tracer of the code that runs now; None when it cannot be found."""
+    with guarded("find the tracer"):
+        return tracer_for(current_run())
+    return None
 
 
 def use_provider(provider: TracerProvider | None) -> None:

@@ -1,0 +1,145 @@
+"""What one call of a generating function made of its context."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retrospan import attributes
+from retrospan._chunks import Chunks, text_of
+from retrospan._encoding import clean_text
+from retrospan._errors import ConfigurationError
+from retrospan._facts import PromptFacts
+from retrospan._guard import guarded
+from retrospan._output import Citation, answer_of, citations_of
+from retrospan._record import (
+    Attributes,
+    answer_attributes,
+    context_attributes,
+    prompt_attributes,
+)
+from retrospan._retrieving import check_text
+from retrospan._steps import Step
+from retrospan._streams import RecordedCall
+from retrospan._tracing import current_tracer
+from retrospan._usage import generation_facts
+from retrospan.attributes import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generating:
+    """What a decorator declares about a generating function."""
+
+    name: str | None
+    answer: str | Callable[[Any], object]
+    citations: str | Callable[[Any], object]
+    model: str | None
+    prompt_name: str | None
+    prompt_version: str | None
+
+    def __post_init__(self) -> None:
+        for name in ("name", "model", "prompt_name", "prompt_version"):
+            check_text("generate", name, getattr(self, name))
+        for name in ("answer", "citations"):
+            given = getattr(self, name)
+            if not callable(given) and not (isinstance(given, str) and given.strip()):
+                raise ConfigurationError(
+                    f"generate: {name} must be a path such as 'answer.text', or a function; it is"
+                    f" {given!r}"
+                )
+
+    def opening(self, function: Callable[..., Any]) -> "GenerateOpening":
+        """Return what starts the record of a call of this function."""
+        return GenerateOpening(self, function)
+
+    def answer_in(self, output: object) -> str | None:
+        """Return the answer in an output; None when there is none."""
+        if callable(self.answer):
+            return answer_of({"answer": self.answer(output)}, "answer")
+        answer = answer_of(output, self.answer)
+        return answer if answer is not None or output is None else text_of(output)
+
+    def citations_in(self, output: object) -> tuple[Citation, ...] | None:
+        """Return the citations in an output; None when it has no place for any."""
+        if callable(self.citations):
+            return citations_of({"citations": self.citations(output)}, "citations")
+        return citations_of(output, self.citations)
+
+
+class GenerateOpening:
+    """Starts the record of each call."""
+
+    __slots__ = ("_declared", "_name", "_prompt")
+
+    def __init__(self, declared: Generating, function: Callable[..., Any]) -> None:
+        own = getattr(function, "__name__", type(function).__name__)
+        model = declared.model
+        self._declared = declared
+        self._name = clean_text(
+            declared.name or (f"generate {own}" if model is None else f"chat {model}")
+        )
+        self._prompt = PromptFacts(
+            name=declared.prompt_name, version=declared.prompt_version, model=model
+        )
+
+    def __call__(
+        self, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> "GenerateCall | None":
+        step = Step(current_tracer(), Stage.GENERATE, self._name)
+        step.start()
+        return None if step.inside is None else GenerateCall(step, self._declared, self._prompt)
+
+
+class GenerateCall(RecordedCall):
+    """One call of a generating function."""
+
+    __slots__ = ("_context", "_declared", "_prompt")
+
+    keeps_chunks = True
+
+    def __init__(self, step: Step, declared: Generating, prompt: PromptFacts) -> None:
+        super().__init__(step)
+        self._declared = declared
+        self._prompt = prompt
+        request = step.request
+        self._context = None if request is None else request.memory.context
+
+    def record_output(self, output: object) -> None:
+        """Record the answer and what the provider said about it."""
+        recorded = self._recorded(output, completed=True)
+        with guarded("read a provider's response"):
+            recorded |= generation_facts(output)
+        self.step.record(lambda: recorded)
+
+    def record_stream(self, chunks: Chunks, first_chunk_s: float | None, completed: bool) -> None:
+        """Record the answer as far as the stream gave it."""
+        given = chunks.items or completed
+        recorded = self._recorded(chunks.output if given else None, completed, chunks.text)
+        if first_chunk_s is not None:
+            recorded[attributes.TIME_TO_FIRST_CHUNK] = first_chunk_s
+        for item in chunks.telling():
+            with guarded("read a provider's response"):
+                recorded |= generation_facts(item)
+        self.step.record(lambda: recorded)
+
+    def _recorded(self, output: object, completed: bool, text: str | None = None) -> Attributes:
+        recorded = prompt_attributes(self._prompt)
+        request = self.step.request
+        if request is None:
+            return recorded
+        if self._context is not None:
+            with guarded("record a context"):
+                context = request.memory.recorded(self._context)
+                recorded |= context_attributes(context, request.capture)
+        recorded[attributes.COMPLETED] = completed
+        if output is None:
+            return recorded
+        answer: str | None = None
+        citations: tuple[Citation, ...] | None = None
+        with guarded("find the answer in an output"):
+            answer = text if text and not callable(self._declared.answer) else None
+            answer = answer or self._declared.answer_in(output)
+        with guarded("find the citations in an output"):
+            citations = self._declared.citations_in(output)
+        with guarded("record an answer"):
+            recorded |= answer_attributes(answer, citations, request.capture)
+        return recorded
