@@ -78,7 +78,7 @@ class Results:
         sign = "≤" if figure.at_most is not None else "≥"
         bar = figure.at_most if figure.at_most is not None else figure.at_least
         missed = "" if self.quick or figure.meets_bar else " MISSED"
-        return f"{sign} {bar:,.0f}{missed}"
+        return f"{sign} {bar:,g}{missed}"
 
     def _document(self, figure: Measurement) -> dict[str, object]:
         return {

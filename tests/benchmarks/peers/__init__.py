@@ -1,0 +1,1 @@
+"""The cost of recording with other libraries, each in an environment of its own."""
