@@ -157,6 +157,8 @@ def _from_parts(item: object) -> Passage | None:
     id, text = _first(read, _IDS), _text(read)
     if text is _ABSENT:
         text = _first(inside, _TEXTS)
+        metadata = _without_text(metadata)
+        described = metadata if isinstance(metadata, Mapping) else {}
     if text is _ABSENT and id is _ABSENT:
         return None
     score = _first(read, _SCORES)
@@ -174,6 +176,13 @@ def _from_parts(item: object) -> Passage | None:
         _first_of(read, inside, _TOKENS),
         metadata,
     )
+
+
+def _without_text(metadata: object) -> object:
+    """Return the metadata without the passage's text, which would be recorded twice."""
+    if not isinstance(metadata, Mapping):
+        return metadata
+    return {name: part for name, part in metadata.items() if name not in _TEXTS}
 
 
 _KNOWN: Final = frozenset((*_IDS, *_TEXTS, *_SCORES, *_DOCUMENT_IDS, *_TOKENS))
