@@ -7,8 +7,9 @@ from typing import cast
 from retrospan._assembly import BudgetRule, DroppedReason
 from retrospan._decorators import settings_of
 from retrospan._passages import Passage
-from retrospan._request import Outcome, RagSystem, serve, serve_again
+from retrospan._request import Outcome, question, serve_whole
 from retrospan._settings import SystemSettings
+from retrospan._stages import Ask, RagSystem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +31,11 @@ class BoundSystem:
         return BoundSystem(system=self.system, settings=self.settings.changed(changes))
 
     def answer(self, input: object) -> Outcome:
-        """Return the outcome of one request: retrieve, assemble, generate, as one trace."""
-        return serve(self.system, self.settings, input)
+        """Return the outcome of one request: retrieve, assemble, generate, as one trace.
+
+        An async system runs on an event loop of the library, and a stream is read to its end.
+        """
+        return serve_whole(question(self.system, self.settings, input))
 
     def replay(
         self,
@@ -56,15 +60,17 @@ class BoundSystem:
         Raises:
             TypeError: there is a budget, and a passage has no token count.
         """
-        return serve_again(
-            self.system,
-            self.settings,
-            input,
-            tuple(passages),
-            top_k=top_k,
-            token_budget=token_budget,
-            rule=budget_rule,
-            ineligible=ineligible,
+        return serve_whole(
+            Ask(
+                system=self.system,
+                settings=self.settings,
+                input=input,
+                passages=tuple(passages),
+                top_k=top_k,
+                token_budget=token_budget,
+                rule=budget_rule,
+                ineligible=ineligible,
+            )
         )
 
 

@@ -63,7 +63,7 @@ def _plain_function(function: Callable[..., Any], start: Opening) -> Callable[..
         except BaseException as error:
             call.failed(error)
             raise
-        return _given_back(output, call)
+        return given_back(output, call)
 
     return wrapper
 
@@ -86,7 +86,7 @@ async def _awaited(awaitable: Any, call: RecordedCall) -> Any:
     except BaseException as error:
         call.failed(error)
         raise
-    return _given_back(output, call)
+    return given_back(output, call)
 
 
 def _generator_function(function: Callable[..., Any], start: Opening) -> Callable[..., Any]:
@@ -105,14 +105,20 @@ def _async_generator_function(function: Callable[..., Any], start: Opening) -> C
         inner = function(*args, **kwargs)
         return inner if call is None else AsyncStream(inner, call)
 
-    return functools.wraps(function)(_forwarding(opened))
+    return functools.wraps(function)(forwarding(opened))
 
 
-def _forwarding(open_stream: Callable[..., Any]) -> Callable[..., AsyncGenerator[Any, Any]]:
-    """Return an async generator function that passes everything on to the stream it opens."""
+def forwarding(open_stream: Callable[..., Any]) -> Callable[..., AsyncGenerator[Any, Any]]:
+    """Return an async generator function that passes everything on to the stream it opens.
+
+    Args:
+        open_stream: gives an `AsyncStream` or an async generator, at once or after a while.
+    """
 
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         stream = open_stream(*args, **kwargs)
+        if isinstance(stream, CoroutineType):
+            stream = await stream
         step = first_step(stream)
         while True:
             try:
@@ -132,14 +138,14 @@ def _forwarding(open_stream: Callable[..., Any]) -> Callable[..., AsyncGenerator
     return wrapper
 
 
-def _given_back(output: Any, call: RecordedCall) -> Any:
+def given_back(output: Any, call: RecordedCall) -> Any:
     """Return what the host gets: the output, or the same stream with the record following it."""
     call.step.stop_clock()
     if isinstance(output, GeneratorType):
         return _followed(Stream(output, call))
     if isinstance(output, AsyncGeneratorType):
         stream = AsyncStream(output, call)
-        return _forwarding(lambda: stream)()
+        return forwarding(lambda: stream)()
     if isinstance(output, CoroutineType):
         return _awaited(output, call)
     replaced = None

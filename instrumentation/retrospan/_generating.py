@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from opentelemetry.trace import Tracer
+
 from retrospan import attributes
 from retrospan._chunks import Chunks, text_of
 from retrospan._encoding import clean_text
@@ -29,12 +31,12 @@ from retrospan.attributes import Stage
 class Generating:
     """What a decorator declares about a generating function."""
 
-    name: str | None
-    answer: str | Callable[[Any], object]
-    citations: str | Callable[[Any], object]
-    model: str | None
-    prompt_name: str | None
-    prompt_version: str | None
+    name: str | None = None
+    answer: str | Callable[[Any], object] = "answer"
+    citations: str | Callable[[Any], object] = "citations"
+    model: str | None = None
+    prompt_name: str | None = None
+    prompt_version: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("name", "model", "prompt_name", "prompt_version"):
@@ -49,14 +51,18 @@ class Generating:
 
     def opening(self, function: Callable[..., Any]) -> "GenerateOpening":
         """Return what starts the record of a call of this function."""
-        return GenerateOpening(self, function)
+        own = getattr(function, "__name__", type(function).__name__)
+        name = f"generate {own}" if self.model is None else f"chat {self.model}"
+        return GenerateOpening(self, clean_text(self.name or name))
 
     def answer_in(self, output: object) -> str | None:
         """Return the answer in an output; None when there is none."""
         if callable(self.answer):
             return answer_of({"answer": self.answer(output)}, "answer")
         answer = answer_of(output, self.answer)
-        return answer if answer is not None or output is None else text_of(output)
+        if answer is not None or (isinstance(output, Mapping) and "choices" not in output):
+            return answer
+        return text_of(output)
 
     def citations_in(self, output: object) -> tuple[Citation, ...] | None:
         """Return the citations in an output; None when it has no place for any."""
@@ -70,23 +76,24 @@ class GenerateOpening:
 
     __slots__ = ("_declared", "_name", "_prompt")
 
-    def __init__(self, declared: Generating, function: Callable[..., Any]) -> None:
-        own = getattr(function, "__name__", type(function).__name__)
-        model = declared.model
+    def __init__(self, declared: Generating, name: str) -> None:
         self._declared = declared
-        self._name = clean_text(
-            declared.name or (f"generate {own}" if model is None else f"chat {model}")
-        )
+        self._name = name
         self._prompt = PromptFacts(
-            name=declared.prompt_name, version=declared.prompt_version, model=model
+            name=declared.prompt_name, version=declared.prompt_version, model=declared.model
         )
 
     def __call__(
         self, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> "GenerateCall | None":
-        step = Step(current_tracer(), Stage.GENERATE, self._name)
+        call = self.begin(current_tracer())
+        return None if call.step.inside is None else call
+
+    def begin(self, tracer: Tracer | None) -> "GenerateCall":
+        """Start a call's span; with None, one that records nothing."""
+        step = Step(tracer, Stage.GENERATE, self._name)
         step.start()
-        return None if step.inside is None else GenerateCall(step, self._declared, self._prompt)
+        return GenerateCall(step, self._declared, self._prompt)
 
 
 class GenerateCall(RecordedCall):

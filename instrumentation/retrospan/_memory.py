@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from retrospan._assembly import token_count
 from retrospan._capture import Capture
 from retrospan._guard import guarded
-from retrospan._passages import Passage, describe
-from retrospan._record import RecordedPassage
+from retrospan._passages import Passage, RecordedPassage, describe
 
 
 class TokenCounter:
@@ -60,10 +59,6 @@ class RequestMemory:
 
     def _describe(self, passage: Passage, counter: TokenCounter | None) -> RecordedPassage:
         count = None if counter is None else counter.or_unknown
-        recorded = RecordedPassage(
-            passage=passage,
-            described=describe(passage, self._capture),
-            tokens=token_count(passage, count),
-        )
+        recorded = describe(passage, self._capture, token_count(passage, count))
         self._described[id(passage)] = recorded
         return recorded

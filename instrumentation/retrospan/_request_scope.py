@@ -157,6 +157,8 @@ def request(
     capture: CaptureMode | None = None,
     redact: Redact | None = None,
     hash_key: bytes | str | None = None,
+    max_text_length: int | None = None,
+    max_metadata_length: int | None = None,
 ) -> RequestScope: ...
 def request(
     function: F | None = None,
@@ -171,6 +173,8 @@ def request(
     capture: CaptureMode | None = None,
     redact: Redact | None = None,
     hash_key: bytes | str | None = None,
+    max_text_length: int | None = None,
+    max_metadata_length: int | None = None,
 ) -> F | RequestScope:
     """Return a request that encloses what is retrieved, assembled and generated in it.
 
@@ -190,6 +194,8 @@ def request(
             `none`; None for what `configure` says, else `full`.
         redact: returns what may be recorded of a text.
         hash_key: makes every hash an HMAC with this key.
+        max_text_length: characters recorded of one text.
+        max_metadata_length: characters recorded of one passage's metadata.
 
     Raises:
         ConfigurationError: an argument cannot work, or this is not a function.
@@ -208,7 +214,13 @@ def request(
             conversation_id=conversation_id,
             user_id=user_id,
             user_roles=user_roles,
-            capture=CaptureSettings(capture=capture, redact=redact, hash_key=hash_key),
+            capture=CaptureSettings(
+                capture=capture,
+                redact=redact,
+                hash_key=hash_key,
+                max_text_length=max_text_length,
+                max_metadata_length=max_metadata_length,
+            ),
         )
     )
     return scope if function is None else scope(function)

@@ -37,6 +37,17 @@ class Replaced:
     value: Any
 
 
+def is_stream(output: Any) -> bool:
+    """Return whether a function returned something that is read piece by piece."""
+    kind = type(output)
+    return kind not in _WHOLE and (hasattr(kind, "__next__") or hasattr(kind, "__aiter__"))
+
+
+def is_async_stream(output: Any) -> bool:
+    """Return whether a function returned something to be read by `async for`."""
+    return hasattr(type(output), "__aiter__")
+
+
 def with_stream_replaced(output: Any, call: RecordedCall) -> Replaced | None:
     """Return the followed stream, or the object that now holds it; None where there is none."""
     if type(output) in _WHOLE:

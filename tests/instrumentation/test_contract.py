@@ -109,24 +109,24 @@ def test_a_method_of_another_shape_is_refused() -> None:
         rag_system(name="x", version="1", depth=1, top_k=1)(Shallow)
 
 
-def test_async_and_generating_methods_are_refused_at_decoration() -> None:
-    class Async(Plain):
-        async def generate(self, input: str, context: tuple[Passage, ...]) -> str:
-            return ""
+def test_methods_that_cannot_be_waited_for_are_refused_at_decoration() -> None:
+    class Counting(Plain):
+        async def count_tokens(self, passage: Passage) -> int:
+            return 1
 
-    class Streaming(Plain):
-        def generate(self, input: str, context: tuple[Passage, ...]) -> Iterator[str]:
-            yield ""
+    class Yielding(Plain):
+        def retrieve(self, input: str, depth: int) -> Iterator[Passage]:
+            yield Passage("a")
 
-    class AsyncStreaming(Plain):
-        async def generate(self, input: str, context: tuple[Passage, ...]) -> AsyncIterator[str]:
-            yield ""
+    class AsyncYielding(Plain):
+        async def rerank(self, input: str, passages: object) -> AsyncIterator[Passage]:
+            yield Passage("a")
 
-    for system in (Async, AsyncStreaming):
-        with pytest.raises(ConfigurationError, match="must be a plain function"):
+    with pytest.raises(ConfigurationError, match="must be a plain function"):
+        decorated(Counting)
+    for system in (Yielding, AsyncYielding):
+        with pytest.raises(ConfigurationError, match="must return its result whole"):
             decorated(system)
-    with pytest.raises(ConfigurationError, match="must return its result whole"):
-        decorated(Streaming)
 
 
 def test_a_class_that_already_has_an_answer_is_refused() -> None:
