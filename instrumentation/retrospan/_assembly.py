@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from retrospan._passages import Passage
 
@@ -14,9 +14,8 @@ DroppedReason = Literal["top_k", "budget", "duplicate", "score", "filter"]
 """Why a candidate is not in the prompt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """What became of one candidate."""
+class Placement(NamedTuple):
+    """What became of one candidate; a tuple, because a request makes one for every passage."""
 
     passage: Passage
     position: int
@@ -108,15 +107,7 @@ def _place(
         if reason is None and not room.admits(position, passage, tokens):
             reason = "budget"
         kept += reason is None
-        placements.append(
-            Placement(
-                passage=passage,
-                position=position,
-                tokens=tokens,
-                prompt_position=0 if reason else kept,
-                dropped_reason=reason,
-            )
-        )
+        placements.append(Placement(passage, position, tokens, 0 if reason else kept, reason))
     return placements
 
 
@@ -125,6 +116,8 @@ def token_count(passage: Passage, count_tokens: Callable[[Passage], int] | None)
     counted: object = passage.tokens
     if counted is None and count_tokens is not None:
         counted = count_tokens(passage)
+    if type(counted) is int:
+        return counted if counted >= 0 else None
     if counted is None or isinstance(counted, bool):
         return None
     try:

@@ -33,6 +33,8 @@ def clean_text(value: object) -> str:
     A lone surrogate cannot be written as UTF-8; in a span's name or status it would cost the
     exporter the whole batch. A surrogate *pair* is the character it stands for.
     """
+    if type(value) is str and value.isascii():  # nearly every text there is
+        return value
     try:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value).decode("utf-8", "replace")
@@ -92,6 +94,9 @@ def to_json(value: object) -> str:
 
 to_text: Final = json.JSONEncoder(ensure_ascii=False).encode
 """Returns the JSON text of a `plain` value."""
+
+quoted: Final = json.encoder.encode_basestring
+"""Returns the JSON text of a clean text."""
 
 _canonical: Final = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":")

@@ -1,11 +1,14 @@
 """What a retriever returns: passages in its own order, and how a passage is recognised again."""
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from retrospan._capture import Capture
 from retrospan._encoding import Json, canonical_json, clean_text, plain
+from retrospan._guard import note_once
 
 RECORDED_METADATA: Final = ("source_version", "updated_at", "acl")
 """The keys of a passage's metadata that are also recorded on their own, in every capture mode."""
@@ -76,10 +79,14 @@ def passage_hash(text: str, metadata: Mapping[str, object] | None = None) -> str
     return _digest(FULL, clean_text(text), None if described == {} else described)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedPassage:
-    """A passage as it is recorded: valid Unicode, JSON types, and its hash."""
+class RecordedPassage(NamedTuple):
+    """A passage as it is recorded: valid Unicode, JSON types, and its hash.
 
+    Worked out once a request; a tuple, because a frozen dataclass takes five times as long to
+    make, and there is one for every passage of every request.
+    """
+
+    passage: Passage
     id: str
     document_id: str
     text: str
@@ -91,11 +98,18 @@ class DescribedPassage:
     hash: str
     """Over the redacted text and metadata, whole; empty for a passage without content."""
 
-    is_cut: bool = False
+    is_cut: bool
     """Whether the text or the metadata is not recorded whole."""
 
+    score: float
+    """NaN where there is none, or none that is finite."""
 
-def describe(passage: Passage, capture: Capture = FULL) -> DescribedPassage:
+    tokens: int | None
+
+
+def describe(
+    passage: Passage, capture: Capture = FULL, tokens: int | None = None
+) -> RecordedPassage:
     """Return what is recorded of a passage, whatever the host put into it."""
     text = "" if passage.text is None else capture.whole(passage.text)
     metadata = None if passage.metadata is None else capture.plain(passage.metadata)
@@ -103,17 +117,20 @@ def describe(passage: Passage, capture: Capture = FULL) -> DescribedPassage:
         metadata = None
     digest = _digest(capture, text, metadata) if text or metadata is not None else ""
     shown, shown_metadata = capture.cut(text), _cut(metadata, capture)
-    return DescribedPassage(
-        id=_text_or_empty(passage.id),
-        document_id=_text_or_empty(passage.document_id),
-        text=shown,
-        metadata=shown_metadata,
-        hash=digest,
-        is_cut=shown is not text or shown_metadata is not metadata,
+    return RecordedPassage(
+        passage,
+        _text_or_empty(passage.id),
+        _text_or_empty(passage.document_id),
+        shown,
+        shown_metadata,
+        digest,
+        shown is not text or shown_metadata is not metadata,
+        _score(passage.score),
+        tokens,
     )
 
 
-def identity(passages: Sequence[DescribedPassage], capture: Capture = FULL) -> str:
+def identity(passages: Sequence[RecordedPassage], capture: Capture = FULL) -> str:
     """Return one hash for a list of passages: equal ids and contents in equal order, no more."""
     named: Json = [[passage.id, passage.hash] for passage in passages]
     return capture.digest(canonical_json(named).encode())
@@ -134,3 +151,23 @@ def _cut(metadata: Json, capture: Capture) -> Json:
 def _digest(capture: Capture, text: str, metadata: Json) -> str:
     canonical = "" if metadata is None else canonical_json(metadata)
     return capture.digest(text.encode() + b"\0" + canonical.encode())
+
+
+def _score(value: object) -> float:
+    """Return the score as a finite double, else NaN; numpy's numbers are numbers."""
+    if value is None:
+        return math.nan
+    if type(value) is float and math.isfinite(value):
+        return value
+    try:
+        score = math.nan if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]  # anything with __float__
+    except Exception:  # a host's object may raise anything
+        score = math.nan
+    if math.isfinite(score):
+        return score
+    note_once(
+        "score",
+        "a passage's score is not a finite number and is recorded as missing",
+        logging.INFO,
+    )
+    return math.nan
