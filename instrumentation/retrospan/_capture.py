@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from retrospan._encoding import Json, canonical_json, clean_text, cut_text, plain, to_text
+from retrospan._encoding import LEFT_OUT, Json, canonical_json, clean_text, cut_text, plain, to_text
 from retrospan._errors import ConfigurationError
 from retrospan._guard import note_once
 
@@ -193,7 +193,7 @@ def _not_redacted(what_happened: str) -> str:
         f"redact {what_happened} where it must return a text; such texts are left out of the"
         " record",
     )
-    return f"<left out: redact {what_happened}>"
+    return f"{LEFT_OUT}redact {what_happened}>"
 
 
 class _Process:

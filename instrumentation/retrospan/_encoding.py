@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from enum import Enum
 from typing import Final
 
+LEFT_OUT: Final = "<left out: "
+"""Begins every mark for a part of a value that is not written."""
+
 MAX_DEPTH: Final = 32
 """Containers nested deeper than this are replaced by a mark."""
 
@@ -58,7 +61,7 @@ def cut_text(text: str, length: int) -> str:
     end = length
     while end > max(0, length - _LONGEST_CHARACTER) and _belongs_together(text, end):
         end -= 1
-    return f"{text[:end]}<left out: {len(text) - end} more characters>"
+    return f"{text[:end]}{LEFT_OUT}{len(text) - end} more characters>"
 
 
 def _belongs_together(text: str, end: int) -> bool:
@@ -126,7 +129,7 @@ class _Plainer:
     def convert(self, value: object, depth: int) -> Json:
         self._left -= 1
         if self._left < 0:
-            return "<left out: too many parts>"
+            return f"{LEFT_OUT}too many parts>"
         try:
             scalar = _scalar(value)
             if scalar is _NOT_A_SCALAR:
@@ -152,9 +155,9 @@ class _Plainer:
 
     def _container(self, value: object, depth: int) -> Json:
         if depth >= MAX_DEPTH:
-            return "<left out: nested too deep>"
+            return f"{LEFT_OUT}nested too deep>"
         if id(value) in self._path:
-            return "<left out: contains itself>"
+            return f"{LEFT_OUT}contains itself>"
         self._path.add(id(value))
         try:
             return self._open(value, depth + 1)

@@ -116,11 +116,12 @@ def describe(
     if metadata == {}:
         metadata = None
     digest = _digest(capture, text, metadata) if text or metadata is not None else ""
-    shown, shown_metadata = capture.cut(text), _cut(metadata, capture)
+    shown = capture.cut(text)
+    shown_metadata = None if metadata is None else _cut(metadata, capture)
     return RecordedPassage(
         passage,
-        _text_or_empty(passage.id),
-        _text_or_empty(passage.document_id),
+        "" if passage.id is None else clean_text(passage.id),
+        "" if passage.document_id is None else clean_text(passage.document_id),
         shown,
         shown_metadata,
         digest,
@@ -136,14 +137,10 @@ def identity(passages: Sequence[RecordedPassage], capture: Capture = FULL) -> st
     return capture.digest(canonical_json(named).encode())
 
 
-def _text_or_empty(value: object) -> str:
-    return "" if value is None else clean_text(value)
-
-
 def _cut(metadata: Json, capture: Capture) -> Json:
     """Return the metadata within the limit: whole, else with its texts cut."""
     limit = capture.max_metadata_length
-    if metadata is None or len(canonical_json(metadata)) <= limit:
+    if len(canonical_json(metadata)) <= limit:
         return metadata
     return plain(metadata, max_text=limit // 4, max_total=limit)
 

@@ -9,7 +9,7 @@ from opentelemetry.util.types import AttributeValue
 from retrospan import attributes
 from retrospan._assembly import Assembly
 from retrospan._capture import Capture
-from retrospan._encoding import Json, canonical_json, clean_text, quoted, to_json, to_text
+from retrospan._encoding import LEFT_OUT, Json, canonical_json, clean_text, quoted, to_json, to_text
 from retrospan._facts import PromptFacts, RequestFacts, RetrievalFacts
 from retrospan._guard import note_once
 from retrospan._output import Citation
@@ -53,7 +53,9 @@ def request_attributes(facts: RequestFacts, capture: Capture = FULL) -> Attribut
         attributes.SYSTEM_NAME: name,
     }
     if capture.keeps_question:
-        recorded[attributes.INPUT] = capture.json(facts.input)
+        recorded[attributes.INPUT] = shown = capture.json(facts.input)
+        if LEFT_OUT in shown:
+            recorded[attributes.TRUNCATED] = True
     elif capture.hashes_question:
         recorded[attributes.INPUT_HASH] = capture.json_hash(facts.input)
     if facts.run is not None:
@@ -143,7 +145,9 @@ def _asked(
     if asked_for is not None:
         recorded[attributes.RETRIEVAL_TOP_K] = asked_for
     if query is not None and capture.keeps_question:
-        recorded[attributes.RETRIEVAL_QUERY_TEXT] = capture.cut(query)
+        recorded[attributes.RETRIEVAL_QUERY_TEXT] = shown = capture.cut(query)
+        if shown is not query:
+            recorded[attributes.TRUNCATED] = True
     elif query is not None and capture.hashes_question:
         recorded[attributes.RETRIEVAL_QUERY_HASH] = capture.digest(query.encode())
     if restriction is not None and capture.keeps_question:
@@ -204,7 +208,10 @@ def answer_attributes(
     """Return the record of an answer, or of the part of one that there is."""
     recorded: Attributes = {}
     if answer is not None and capture.keeps_question:
-        recorded[attributes.ANSWER] = capture.text(answer)
+        whole = capture.whole(answer)
+        recorded[attributes.ANSWER] = shown = capture.cut(whole)
+        if shown is not whole:
+            recorded[attributes.TRUNCATED] = True
     elif answer is not None and capture.hashes_question:
         recorded[attributes.ANSWER_HASH] = capture.text_hash(answer)
     if citations is not None:

@@ -36,6 +36,10 @@ STAGE: Final = "retrospan.stage"
 ERROR_TYPE: Final = "error.type"
 """String: class of the exception that ended the step; absent when there was none."""
 
+TRUNCATED: Final = "retrospan.truncated"
+"""Boolean: true where the input, the query or the answer was cut at a limit; absent where they
+are whole. A cut passage says so in `gen_ai.retrieval.documents`."""
+
 OPERATION_NAME: Final = "gen_ai.operation.name"
 """String: `invoke_workflow`, `retrieval` or `rerank`."""
 

@@ -88,6 +88,8 @@ class GenerationStep:
     answer: str | None = None
     citations: tuple[str | int, ...] | None = None
     model: str = ""
+    prompt_hash: str = ""
+    """The finished prompt may be known only here."""
     prompt_version: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -108,6 +110,7 @@ class RequestRecord:
     run_id: str = ""
     """The run the span names; whether it is registered is for the store to say."""
     input: str = ""
+    input_cut: bool = False
     conversation_id: str = ""
     user_hash: str = ""
     caller_roles: tuple[str, ...] = ()

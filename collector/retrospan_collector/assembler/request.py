@@ -98,7 +98,7 @@ def build_request(
         **_request_columns(record, retrievals),
         **_retrieval_columns(retrievals),
         **_passage_columns(candidates),
-        **_replay_columns(candidates, assembly, completeness, lists),
+        **_replay_columns(candidates, assembly, record, completeness, lists),
         **_assembly_columns(assembly),
         **_generation_columns(generation, candidates, assembly),
         **_stage_columns(record),
@@ -232,12 +232,13 @@ def _passage_columns(candidates: Candidates | None) -> dict[str, Any]:
 def _replay_columns(
     candidates: Candidates | None,
     assembly: AssemblyStep | None,
+    record: RequestRecord,
     completeness: int,
     lists: Sequence[PassageList],
 ) -> dict[str, Any]:
     cum_tokens = candidates.cumulative_tokens() if candidates else ()
     replay_class = replay_class_of(
-        candidates,
+        None if record.input_cut else candidates,
         completeness=completeness,
         settings_known=assembly is not None and assembly.rule != "",
         tokens_known=candidates is not None and len(cum_tokens) == len(candidates.passages),
@@ -254,7 +255,6 @@ def _assembly_columns(assembly: AssemblyStep | None) -> dict[str, Any]:
         "token_budget": assembly.token_budget,
         "budget_rule": assembly.rule,
         "context_tokens": assembly.context_tokens,
-        "prompt_hash": assembly.prompt_hash,
     }
 
 
@@ -264,11 +264,13 @@ def _generation_columns(
     assembly: AssemblyStep | None,
 ) -> dict[str, Any]:
     prompt_version = assembly.prompt_version if assembly else ""
+    prompt_hash = assembly.prompt_hash if assembly else ""
     if generation is None:
-        return {"prompt_version": prompt_version}
+        return {"prompt_version": prompt_version, "prompt_hash": prompt_hash}
     citations = resolve_citations(generation.citations or (), candidates)
     return {
         "prompt_version": prompt_version or generation.prompt_version,
+        "prompt_hash": prompt_hash or generation.prompt_hash,
         "answer": generation.answer or "",
         "model": generation.model,
         "citations": citations.as_given,

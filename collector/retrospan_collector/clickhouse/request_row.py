@@ -42,6 +42,8 @@ class Completeness(IntFlag):
     """Times contradict each other, or lie outside this century."""
     UNREADABLE = 64
     """A value is there that could not be read."""
+    TEXT_CUT = 128
+    """The sender cut a text at its limit, or a passage, whose text then has another hash."""
 
     @property
     def names(self) -> tuple[str, ...]:

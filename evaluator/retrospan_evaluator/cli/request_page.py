@@ -20,6 +20,7 @@ _INCOMPLETE = {
     "redacted": "a text was replaced before it was sent",
     "clock_skew": "times contradict each other",
     "unreadable": "a recorded value could not be read",
+    "text_cut": "a text was longer than the application's limit, and was cut before it was sent",
 }
 _REPLAY = {
     "full": "can be replayed",

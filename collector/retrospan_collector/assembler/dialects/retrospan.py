@@ -37,7 +37,6 @@ _STAGES: Final[dict[str, Stage]] = {
     "assemble": "assemble",
     "generate": "generate",
 }
-_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
 _LARGEST_PROMPT_POSITION: Final = 0xFFFF
 _Column = TypeVar("_Column")
 
@@ -65,6 +64,8 @@ def read_request(group: SpanGroup) -> RequestRecord:
             generations.append(_generation(span, reader))
         if span.dropped_attributes:
             reader.mark(Completeness.ATTRIBUTES_DROPPED)
+        if _is_cut(span):
+            reader.mark(Completeness.TEXT_CUT)
     root = group.root or group.spans[0]
     return RequestRecord(
         dialect=NAME,
@@ -72,6 +73,7 @@ def read_request(group: SpanGroup) -> RequestRecord:
         system_version=reader.text(root, attributes.SYSTEM_VERSION),
         run_id=reader.text(root, attributes.RUN_ID),
         input=_input(root, reader),
+        input_cut=_is_cut(root),
         conversation_id=reader.text(root, attributes.CONVERSATION_ID),
         user_hash=reader.text(root, attributes.USER_HASH),
         caller_roles=reader.texts(root, attributes.USER_ROLES) or (),
@@ -82,6 +84,10 @@ def read_request(group: SpanGroup) -> RequestRecord:
         generations=generations,
         completeness=reader.completeness,
     )
+
+
+def _is_cut(span: Span) -> bool:
+    return span.attributes.get(attributes.TRUNCATED) == "true"
 
 
 def _input(root: Span, reader: AttributeReader) -> str:
@@ -172,6 +178,14 @@ def _texts(
     documents: Sequence[Mapping[str, Any]], reader: AttributeReader
 ) -> tuple[str | None, ...]:
     texts = tuple([document.get("content") for document in documents])
+    if any(["truncated" in document for document in documents]):
+        reader.mark(Completeness.TEXT_CUT)
+        texts = tuple(
+            [
+                None if document.get("truncated") else text
+                for document, text in zip(documents, texts, strict=True)
+            ]
+        )
     if REDACTION_MARK in texts:
         reader.mark(Completeness.REDACTED)
     elif set(map(type, texts)) <= {str, NoneType}:
@@ -259,11 +273,12 @@ def _generation(span: Span, reader: AttributeReader) -> GenerationStep:
         answer=reader.text(span, attributes.ANSWER) if has_answer else None,
         citations=_citations(span, reader),
         model=model or reader.text(span, attributes.RESPONSE_MODEL),
+        prompt_hash=reader.text(span, attributes.ASSEMBLY_PROMPT_HASH),
         prompt_version=reader.text(span, attributes.PROMPT_VERSION),
         input_tokens=reader.integer(span, attributes.INPUT_TOKENS),
         output_tokens=reader.integer(span, attributes.OUTPUT_TOKENS),
         finish_reason=reasons[0] if reasons else "",
-        first_chunk_ns=reader.seconds_as_ns(span, _FIRST_CHUNK),
+        first_chunk_ns=reader.seconds_as_ns(span, attributes.TIME_TO_FIRST_CHUNK),
     )
 
 
