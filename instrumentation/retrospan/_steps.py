@@ -16,7 +16,7 @@ from retrospan import attributes
 from retrospan._capture import CaptureSettings
 from retrospan._current import OpenRequest, open_request, with_open_request
 from retrospan._encoding import clean_text
-from retrospan._guard import guarded
+from retrospan._guard import guarded, note_fault
 from retrospan._memory import RequestMemory
 from retrospan._record import error_description
 
@@ -52,9 +52,11 @@ class Attached:
 
     def __enter__(self) -> None:
         if self._inside is not None:
-            with guarded("enter a span's context"):
+            try:
                 self._mark = _attachment.set(None)
                 self._token = context.attach(self._inside)
+            except Exception as error:
+                note_fault("enter a span's context", error)
 
     def __exit__(
         self,
@@ -66,12 +68,14 @@ class Attached:
         if mark is None or token is None:
             return
         self._mark = self._token = None
-        with guarded("leave a span's context"):
-            try:
-                _attachment.reset(mark)
-            except ValueError:  # this is not the context that was entered
-                return
+        try:
+            _attachment.reset(mark)
+        except ValueError:  # this is not the context that was entered
+            return
+        try:
             context.detach(token)
+        except Exception as fault:
+            note_fault("leave a span's context", fault)
 
 
 class Step:
@@ -146,7 +150,7 @@ class Step:
         end_abandoned()
         if self._tracer is None:
             return
-        with guarded("open a span"):
+        try:
             span = self._tracer.start_span(
                 self._name, kind=self._kind, attributes=_ON_EVERY_SPAN[self._stage]
             )
@@ -160,6 +164,8 @@ class Step:
                 return
             self.inside = trace.set_span_in_context(span)
             self._find_request(span)
+        except Exception as error:
+            note_fault("open a span", error)
 
     def _find_request(self, span: Span) -> None:
         if self._opens is None:
@@ -182,8 +188,12 @@ class Step:
     def record(self, describe: Callable[[], Attributes]) -> None:
         """Add attributes; `describe` is called only when somebody listens."""
         if self._recording:
-            with guarded(f"record the {self._stage} step"):
-                self._span.set_attributes(describe())
+            try:
+                described = describe()
+                if described:
+                    self._span.set_attributes(described)
+            except Exception as error:
+                note_fault(f"record the {self._stage} step", error)
 
     def fail(self, error: BaseException) -> None:
         """Mark the span with what ended the step; being left early is not a failure."""
@@ -202,8 +212,10 @@ class Step:
         if self._tracer is None or self._ended:
             return
         self._ended = True
-        with guarded("end a span"):
+        try:
             self._span.end(self._end_ns)
+        except Exception as error:
+            note_fault("end a span", error)
 
     def enter(self) -> None:
         """Make the span the current one until the step is left."""

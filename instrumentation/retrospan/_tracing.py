@@ -1,11 +1,9 @@
 """Which tracer records: the run's, else the configured one, else the application's."""
 
-from importlib.metadata import PackageNotFoundError, version
-
 from opentelemetry import trace
 from opentelemetry.trace import Tracer, TracerProvider
 
-from retrospan._guard import guarded
+from retrospan._guard import note_fault
 from retrospan._run_scope import RunScope, current_run
 
 
@@ -37,9 +35,11 @@ def tracer_for(run: RunScope | None) -> Tracer:
 
 def current_tracer() -> Tracer | None:
     """Return the tracer of the code that runs now; None when it cannot be found."""
-    with guarded("find the tracer"):
+    try:
         return tracer_for(current_run())
-    return None
+    except Exception as error:
+        note_fault("find the tracer", error)
+        return None
 
 
 def use_provider(provider: TracerProvider | None) -> None:
@@ -53,6 +53,9 @@ def _tracer_of(provider: TracerProvider) -> Tracer:
 
 def _library_version() -> str:
     if _tracers.version is None:
+        # Its import takes longer than that of this library.
+        from importlib.metadata import PackageNotFoundError, version
+
         try:
             _tracers.version = version("retrospan")
         except PackageNotFoundError:  # run from a source tree that was never installed

@@ -20,6 +20,21 @@ Attributes = dict[str, AttributeValue]
 _HOLDERS: Final = ("response", "raw_response", "raw", "completion", "message")
 """Where an output of the application's own, or a wrapper's, keeps the provider's response."""
 
+_TELLING: Final = frozenset(
+    {
+        *_HOLDERS,
+        "choices",
+        "delta",
+        "incomplete_details",
+        "object",
+        "response_metadata",
+        "stop_reason",
+        "usage",
+        "usage_metadata",
+    }
+)
+"""A dict without any of these says nothing about a generation, as most of an application's own."""
+
 _LARGEST: Final = 2**63 - 1
 
 
@@ -29,6 +44,8 @@ def generation_facts(output: object) -> Attributes:
     Facts of chunks add up by `|`: what a later chunk says again is the newer truth.
     """
     if output is None or isinstance(output, str | bytes | int | float):
+        return {}
+    if type(output) is dict and _TELLING.isdisjoint(output):
         return {}
     with guarded("read a provider's response"):
         for response in _responses(output):
