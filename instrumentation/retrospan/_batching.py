@@ -4,7 +4,7 @@ The SDK counts spans: 512 of them in one export, of any size. A receiver counts 
 the whole export for one span too many.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -101,9 +101,19 @@ def _value_bytes(value: object) -> int:
         return len(value)
     if isinstance(value, Mapping):
         return _mapping_bytes(value)
-    if isinstance(value, Iterable):
-        return sum(_VALUE_BYTES + _value_bytes(item) for item in value)
+    if isinstance(value, Sequence):
+        return _array_bytes(value)
     return _VALUE_BYTES
+
+
+def _array_bytes(values: Sequence[object]) -> int:
+    headers = _VALUE_BYTES * len(values)
+    kinds = set(map(type, values))
+    if kinds <= {int, float, bool}:
+        return headers
+    if kinds == {str}:
+        return headers + _text_bytes("".join(values))  # type: ignore[arg-type]  # as just checked
+    return headers + sum(map(_value_bytes, values))
 
 
 def _text_bytes(text: str) -> int:
