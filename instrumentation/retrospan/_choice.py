@@ -1,7 +1,7 @@
 """Which candidates somebody else's assembly chose, told by ids, passages or documents."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, get_args
+from typing import Final, cast, get_args
 
 from retrospan._adapters import passages_of
 from retrospan._assembly import Assembly, BudgetRule, DroppedReason, Placement, token_count
@@ -27,15 +27,13 @@ class Choice:
         for place, item in enumerate(kept, start=1):
             self._places[self._index(item)] = place
 
-    def drop(
-        self, dropped: Mapping[str, DroppedReason] | Iterable[tuple[object, DroppedReason]]
-    ) -> None:
+    def drop(self, dropped: Mapping[str, str] | Iterable[tuple[object, str]]) -> None:
         """Take the reasons that are known."""
         pairs = dropped.items() if isinstance(dropped, Mapping) else dropped
         for item, reason in pairs:
             index = self._index(item)
             if reason in _REASONS:
-                self._reasons[index] = reason
+                self._reasons[index] = cast(DroppedReason, reason)
             else:
                 note_once(
                     "record_context: reason",

@@ -71,7 +71,7 @@ def assemble(
 def record_context(
     kept: Iterable[object],
     *,
-    dropped: Mapping[str, DroppedReason] | Iterable[tuple[object, DroppedReason]] = (),
+    dropped: Mapping[str, str] | Iterable[tuple[object, str]] = (),
     candidates: Sequence[object] | None = None,
     top_k: int | None = None,
     token_budget: int | None = None,
@@ -87,7 +87,8 @@ def record_context(
 
     Args:
         kept: passages, or documents of a framework, or passage ids (texts), in prompt order.
-        dropped: the reason for each passage left out whose reason is known: by id, or as pairs.
+        dropped: the reason for each passage left out whose reason is known (a `DroppedReason`):
+            by id, or as pairs.
         candidates: what there was to choose from, best first; None for what the request
             retrieved last, else for what is kept and dropped.
         top_k: how many positions were considered.

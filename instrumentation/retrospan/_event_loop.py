@@ -8,7 +8,9 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
@@ -16,20 +18,14 @@ T = TypeVar("T")
 class _Background:
     """An event loop in a thread of its own."""
 
-    __slots__ = ("loop", "pid", "thread")
+    __slots__ = ("loop", "thread")
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(
             target=self.loop.run_forever, name="retrospan-event-loop", daemon=True
         )
         self.thread.start()
-
-    @property
-    def runs(self) -> bool:
-        """Whether it can be used: a fork has no threads, and an interrupt ends the loop."""
-        return self.pid == os.getpid() and self.thread.is_alive()
 
 
 class _Process:
@@ -38,25 +34,29 @@ class _Process:
     __slots__ = ("background", "lock")
 
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget a loop whose thread did not come along into a fork, and the lock."""
         self.background: _Background | None = None
         self.lock = threading.Lock()
 
 
-_process = _Process()
+_process: Final = _Process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.renew)
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
     """Return the coroutine's result; it runs in the context of the caller."""
     with _process.lock:
         background = _process.background
-        if background is None or not background.runs:
+        if background is None or not background.thread.is_alive():
             background = _process.background = _Background()
     if threading.current_thread() is background.thread:
-        coroutine.close()
-        raise RuntimeError(
-            "a bound system was asked from inside another one's async method, which blocks the"
-            " event loop it would run on: await its answer(input) instead"
-        )
+        # A system that asks another one blocks the loop that the other would run on.
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(copy_context().run, asyncio.run, coroutine).result()
     future = asyncio.run_coroutine_threadsafe(coroutine, background.loop)
     try:
         return future.result()

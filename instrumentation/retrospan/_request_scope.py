@@ -11,6 +11,7 @@ from retrospan._current import open_request
 from retrospan._encoding import clean_text
 from retrospan._errors import ConfigurationError
 from retrospan._facts import RequestFacts
+from retrospan._feedback import RequestReference, current_request
 from retrospan._guard import guarded
 from retrospan._record import request_attributes
 from retrospan._retrieving import check_text
@@ -63,6 +64,7 @@ class _Declared:
 class RequestScope:
     """A request, to be entered as a block (`with` or `async with`) or to decorate a function.
 
+    The block gives the reference by which feedback names the request later.
     As a decorator it may be used any number of times, and each call is a request.
     """
 
@@ -79,12 +81,12 @@ class RequestScope:
     def _opening(self, function: Callable[..., Any]) -> "_RequestOpening":
         return _RequestOpening(self._declared, Parameters(function))
 
-    def __enter__(self) -> "RequestScope":
+    def __enter__(self) -> RequestReference | None:
         given = self._declared.input
         step = self._declared.begin(None if given is _NOT_GIVEN else given)
         step.enter()
         self._open.append(step)
-        return self
+        return current_request()
 
     def __exit__(
         self,
@@ -95,7 +97,7 @@ class RequestScope:
         with guarded("end a request"):
             self._ending().__exit__(kind, error, traceback)
 
-    async def __aenter__(self) -> "RequestScope":
+    async def __aenter__(self) -> RequestReference | None:
         return self.__enter__()
 
     async def __aexit__(
