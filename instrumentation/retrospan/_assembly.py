@@ -82,7 +82,7 @@ def assemble(
     known = [placement.tokens for placement in kept if placement.tokens is not None]
     return Assembly(
         placements=tuple(placements),
-        context=tuple(placement.passage for placement in kept),
+        context=tuple([placement.passage for placement in kept]),
         context_tokens=sum(known) if len(known) == len(kept) else None,
         top_k=top_k,
         token_budget=token_budget,

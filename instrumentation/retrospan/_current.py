@@ -1,6 +1,6 @@
 """The request that this code runs in."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from opentelemetry import context
 from opentelemetry.context import Context
@@ -12,8 +12,7 @@ from retrospan._memory import RequestMemory
 _KEY = context.create_key("retrospan-request")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenRequest:
+class OpenRequest(NamedTuple):
     """A request that has begun: its span, what may be recorded in it, and what it saw."""
 
     span: Span

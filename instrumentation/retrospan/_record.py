@@ -215,7 +215,9 @@ def answer_attributes(
     elif answer is not None and capture.hashes_question:
         recorded[attributes.ANSWER_HASH] = capture.text_hash(answer)
     if citations is not None:
-        recorded[attributes.CITATIONS] = to_json([_citation(item, capture) for item in citations])
+        cited = [_citation(item, capture) for item in citations]
+        texts = [quoted(item) if isinstance(item, str) else to_json(item) for item in cited]
+        recorded[attributes.CITATIONS] = f"[{', '.join(texts)}]"
     return recorded
 
 

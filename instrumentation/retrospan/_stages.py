@@ -67,7 +67,7 @@ class Stages:
     Those that call the host exist twice, for plain and for async methods.
     """
 
-    __slots__ = ("_ask", "_capture", "_counter", "_memory", "_prompt", "_tracer")
+    __slots__ = ("_ask", "_capture", "_counter", "_memory", "_tracer")
 
     def __init__(self, ask: Ask) -> None:
         request = open_request()
@@ -78,7 +78,6 @@ class Stages:
         self._capture = FULL if request is None else request.capture
         self._memory = RequestMemory(FULL) if request is None else request.memory
         self._counter = None if count is None else TokenCounter(count)
-        self._prompt = PromptFacts(version=ask.settings.prompt_version)
 
     def candidates(self) -> Sequence[Passage]:
         """Return the passages in the order assembly takes them: reranked, if the system does."""
@@ -156,9 +155,9 @@ class Stages:
     def assemble(self, passages: Sequence[Passage]) -> Assembly:
         """Return what enters the prompt."""
         ask = self._ask
-        with Step(self._tracer, Stage.ASSEMBLE, "assemble") as step:
-            step.record(lambda: prompt_attributes(self._prompt))
-            count = self._counter
+        prompt = _prompt_facts(ask.settings.prompt_version)
+        count = self._counter
+        with Step(self._tracer, Stage.ASSEMBLE, "assemble", attaches=count is not None) as step:
             if count is not None and ask.token_budget is None:
                 # Nothing but the record needs the counts: none for nobody, and none that raise.
                 counting = None if self._tracer is None else count.or_unknown
@@ -173,7 +172,7 @@ class Stages:
                 ineligible=ask.ineligible,
             )
             step.stop_clock()
-            step.record(lambda: assembly_attributes(assembly))
+            step.record(lambda: prompt_attributes(prompt) | assembly_attributes(assembly))
         ask.assembly = assembly
         self._memory.context = assembly.context
         return assembly
@@ -243,6 +242,11 @@ def _retrieval_facts(
         index_version=index_version,
         tokenizer=tokenizer,
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _prompt_facts(version: str | None) -> PromptFacts:
+    return PromptFacts(version=version)
 
 
 @functools.lru_cache(maxsize=256)

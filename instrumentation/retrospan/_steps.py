@@ -88,6 +88,7 @@ class Step:
 
     __slots__ = (
         "_attached",
+        "_attaches",
         "_end_ns",
         "_ended",
         "_kind",
@@ -109,6 +110,7 @@ class Step:
         *,
         kind: SpanKind = SpanKind.INTERNAL,
         opens: CaptureSettings | None = None,
+        attaches: bool = True,
     ) -> None:
         """Prepare a step.
 
@@ -118,12 +120,14 @@ class Step:
             name: the span's name.
             kind: the span's kind.
             opens: given for a step that is a request of its own: what may be recorded in it.
+            attaches: whether code runs in the step that could ask for the current span.
         """
         self._tracer = tracer
         self._name = name
         self._kind = kind
         self._stage = stage
         self._opens = opens
+        self._attaches = attaches
         self._span: Span = trace.INVALID_SPAN
         self._attached: Attached | None = None
         self._end_ns: int | None = None
@@ -156,6 +160,8 @@ class Step:
             )
             self._span = span
             self._recording = span.is_recording()
+            if not self._attaches:
+                return
             # Attaching costs more than starting a span, and an application without a provider
             # gets nothing for it. An unsampled span is attached: spans inside must follow it.
             if not self._recording and (
@@ -203,7 +209,7 @@ class Step:
             self._end_ns = None
             name = clean_text(type(error).__qualname__)
             self._span.set_attribute(attributes.ERROR_TYPE, name)
-            request = self.request
+            request = self.request or open_request()
             told = name if request is None else error_description(error, request.capture)
             self._span.set_status(Status(StatusCode.ERROR, told))
 
@@ -219,8 +225,9 @@ class Step:
 
     def enter(self) -> None:
         """Make the span the current one until the step is left."""
-        self._attached = self.attached()
-        self._attached.__enter__()
+        if self.inside is not None:
+            self._attached = Attached(self.inside)
+            self._attached.__enter__()
 
     def __enter__(self) -> "Step":
         self.start()

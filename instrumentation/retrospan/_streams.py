@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable
 from typing import Any, Final
 
 from retrospan._chunks import Chunks
-from retrospan._guard import guarded
+from retrospan._guard import guarded, note_fault
 from retrospan._steps import Step, end_later
 
 
@@ -40,8 +40,10 @@ class RecordedCall:
         if not self._over:
             self._over = True
             if self.step.recording:
-                with guarded("record what a call returned"):
+                try:
                     self.record_output(output)
+                except Exception as error:
+                    note_fault("record what a call returned", error)
             self.step.end()
 
     def failed(self, error: BaseException) -> None:

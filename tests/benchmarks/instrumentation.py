@@ -25,16 +25,18 @@ from opentelemetry.sdk.trace.export import (
 )
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from retrospan import assemble, bind
+from retrospan import assemble
 from retrospan._tracing import use_provider
 from tests.benchmarks.instrumentation_requests import (
     BUDGET,
+    PASSAGES,
     QUESTION,
     TOP_K,
     ByHand,
     Flat,
     HelpDesk,
     Index,
+    answer_of,
 )
 from tests.benchmarks.measurement import Beside, Measurement, Say, WrongAnswer
 
@@ -106,13 +108,13 @@ def _recorded(exporter: SpanExporter, turns: int) -> Mapping[str, Sequence[Turn]
 
 def _ways(provider: TracerProvider) -> dict[str, Callable[[], object]]:
     tracer = provider.get_tracer("by hand")
-    system = bind(HelpDesk(Index()))
+    answer = answer_of(HelpDesk(Index()))
     hand = ByHand(Index(), tracer)
     flat = Flat(Index(), tracer)
 
     def recorded() -> None:
         for _ in range(_REQUESTS):
-            system.answer(QUESTION)
+            answer(QUESTION)
 
     def by_hand() -> None:
         for _ in range(_REQUESTS):
@@ -181,15 +183,15 @@ def _figures(
 def _without_sdk(turns: int) -> Measurement:
     """What a stage costs where nobody set up an SDK: above calling the same methods by oneself."""
     desk = HelpDesk(Index())
-    system = bind(desk)
+    answer = answer_of(desk)
 
     def decorated() -> None:
         for _ in range(_REQUESTS):
-            system.answer(QUESTION)
+            answer(QUESTION)
 
     def called() -> None:
         for _ in range(_REQUESTS):
-            found = desk.retrieve(QUESTION, system.settings.depth).candidates
+            found = desk.retrieve(QUESTION, PASSAGES).candidates
             desk.generate(QUESTION, assemble(found, top_k=TOP_K, token_budget=BUDGET).context)
 
     taken = _take_turns({"decorated": decorated, "called": called}, turns, lambda: None)
@@ -237,7 +239,7 @@ def _compare_spans() -> None:
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     use_provider(provider)
-    bind(HelpDesk(Index())).answer(QUESTION)
+    answer_of(HelpDesk(Index()))(QUESTION)
     use_provider(None)
     recorded = exporter.get_finished_spans()
     exporter.clear()
