@@ -11,7 +11,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Protocol, TypeVar
 
 from retrospan._errors import ConfigurationError
-from retrospan._guard import guarded
+from retrospan._guard import guarded, note_fault
 from retrospan._returned import with_stream_replaced
 from retrospan._streams import AsyncStream, RecordedCall, Stream, first_step
 
@@ -41,7 +41,7 @@ def recorded(function: F, name: str, opening: Callable[[Callable[..., Any]], Ope
         return type(function)(inner)
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(f"{name} decorates a function; it was given {function!r}")
-    start = opening(function)
+    start = _silent(opening(function))
     if inspect.iscoroutinefunction(function):
         return _coroutine_function(function, start)  # type: ignore[return-value]  # as F is
     if inspect.isasyncgenfunction(function):
@@ -49,6 +49,17 @@ def recorded(function: F, name: str, opening: Callable[[Callable[..., Any]], Ope
     if inspect.isgeneratorfunction(function):
         return _generator_function(function, start)  # type: ignore[return-value]  # as F is
     return _plain_function(function, start)  # type: ignore[return-value]  # as F is
+
+
+def _silent(start: Opening) -> Opening:
+    def silent(args: tuple[object, ...], kwargs: Mapping[str, object]) -> RecordedCall | None:
+        try:
+            return start(args, kwargs)
+        except Exception as error:
+            note_fault("start the record of a call", error)
+            return None
+
+    return silent
 
 
 def _plain_function(function: Callable[..., Any], start: Opening) -> Callable[..., Any]:

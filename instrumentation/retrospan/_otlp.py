@@ -17,6 +17,7 @@ from opentelemetry import trace
 from retrospan._capture import CaptureMode, CaptureSettings, Redact, use_process_settings
 from retrospan._errors import ConfigurationError
 from retrospan._guard import guarded, logger
+from retrospan._steps import end_abandoned
 from retrospan._tracing import use_provider
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Telemetry:
 
     def force_flush(self, timeout_s: float = 10.0) -> bool:
         """Send what is waiting; return whether that ended within the timeout."""
+        end_abandoned()
         return _within(timeout_s, self.tracer_provider.force_flush)
 
     def shutdown(self, timeout_s: float | None = None) -> bool:
@@ -66,6 +68,7 @@ class Telemetry:
             if self._done:
                 return True
             self._done = True
+        end_abandoned()
         _current.telemetry = None
         use_provider(None)
         atexit.unregister(self.shutdown)

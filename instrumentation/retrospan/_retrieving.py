@@ -193,7 +193,14 @@ def _query(declared: str | Callable[..., object] | None, parameters: Parameters)
     if declared is not None:
         return _parameter(_known(declared, "query", parameters), parameters)
     name = parameters.first_of(_QUERY_NAMES) or next(iter(parameters.names), None)
-    return None if name is None else _parameter(name, parameters)
+    return _likely_query if name is None else _parameter(name, parameters)
+
+
+def _likely_query(arguments: Arguments) -> object:
+    """Return what looks like the query of a function that does not name its parameters."""
+    args, kwargs = arguments
+    named = [kwargs[name] for name in _QUERY_NAMES if name in kwargs]
+    return next(iter(named + [value for value in args if isinstance(value, str)]), None)
 
 
 def _depth(declared: int | str | None, parameters: Parameters) -> Read | None:

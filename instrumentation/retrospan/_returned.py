@@ -2,9 +2,11 @@
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, Final
 
+from retrospan._guard import guarded
 from retrospan._streams import AsyncStream, RecordedCall, Stream
 
 _WHOLE: Final = frozenset({str, bytes, int, float, bool, type(None), dict, list, tuple, set})
@@ -58,8 +60,28 @@ def with_stream_replaced(output: Any, call: RecordedCall) -> Replaced | None:
         if followed is not None:
             setattr(output, name, followed)
             return Replaced(output)
+    if hasattr(type(output), "add_done_callback"):
+        output.add_done_callback(functools.partial(_settled, call))
+        return Replaced(output)
     followed = _followed(output, call)
     return None if followed is None else Replaced(followed)
+
+
+def _settled(call: RecordedCall, future: Any) -> None:
+    """End the record of a call that returned a future: of asyncio, or of an executor."""
+    with guarded("record what a future came to"):
+        call.step.stop_clock()
+        if future.cancelled():
+            call.failed(CancelledError())
+            return
+        # Asking an asyncio future for its exception would keep the loop from reporting one
+        # that the application never asks for.
+        asked = isinstance(future, Future)
+        error = future.exception() if asked else getattr(future, "_exception", None)
+        if error is not None:
+            call.failed(error)
+        else:
+            call.returned(future.result())
 
 
 def _followed(stream: Any, call: RecordedCall) -> Any:

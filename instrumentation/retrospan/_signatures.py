@@ -13,11 +13,12 @@ _FIRST_OF_METHODS: Final = ("self", "cls")
 class Parameters:
     """The parameters of a function, laid out for looking up what a call gave them."""
 
-    __slots__ = ("_defaults", "_positions", "names", "takes_any_name")
+    __slots__ = ("_defaults", "_positions", "_rest", "names", "takes_any_name")
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._positions: dict[str, int] = {}
         self._defaults: dict[str, object] = {}
+        self._rest: tuple[str, int] | None = None
         names: list[str] = []
         takes_any_name = False
         try:
@@ -26,6 +27,8 @@ class Parameters:
             parameters = []
             takes_any_name = True
         for position, parameter in enumerate(parameters):
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                self._rest = (parameter.name, position)
             takes_any_name = takes_any_name or parameter.kind is parameter.VAR_KEYWORD
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 continue
@@ -58,6 +61,8 @@ class Parameters:
         """Return what a call gave every parameter, defaults included."""
         values = {name: self.value(name, args, kwargs) for name in self.names}
         extra = {name: value for name, value in kwargs.items() if name not in values}
+        if self._rest is not None and len(args) > self._rest[1]:
+            extra[self._rest[0]] = list(args[self._rest[1] :])
         return {name: value for name, value in values.items() if value is not MISSING} | extra
 
 

@@ -397,3 +397,17 @@ def test_without_a_provider_functions_are_called_straight_through() -> None:
         assert find("q") == ["q"]
         assert asyncio.run(reply("a")) == "a"
     assert reference is None
+
+
+def test_a_function_that_names_no_parameters_is_recorded_all_the_same(recorder: Recorder) -> None:
+    @request
+    def serve(*args: object, **kwargs: object) -> list[str]:
+        return find(*args, **kwargs)
+
+    @retrieve
+    def find(*args: object, **kwargs: object) -> list[str]:
+        return []
+
+    serve(7, "q", k=2)
+    assert recorder.attributes("request")["retrospan.input"] == '{"k": 2, "args": [7, "q"]}'
+    assert recorder.attributes("retrieve")["gen_ai.retrieval.query.text"] == "q"

@@ -7,6 +7,7 @@ import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -451,3 +452,68 @@ def test_a_retriever_that_yields_is_one_retrieval(recorder: Recorder) -> None:
 
     assert [item["id"] for item in find("q")] == ["a", "b"]
     assert recorder.attributes("retrieve")["retrospan.passages.id"] == ("a", "b")
+
+
+@pytest.mark.parametrize("ending", ["result", "exception", "cancel"])
+def test_a_returned_task_is_the_same_object_and_recorded_when_done(
+    ending: str, recorder: Recorder
+) -> None:
+    tasks: list[asyncio.Task[str]] = []
+
+    @generate
+    def ask() -> asyncio.Task[str]:
+        tasks.append(asyncio.create_task(work()))
+        return tasks[0]
+
+    async def work() -> str:
+        await asyncio.sleep(0 if ending != "cancel" else 60)
+        if ending == "exception":
+            raise OSError("down")
+        return "done"
+
+    async def main() -> None:
+        task = ask()
+        assert task is tasks[0]
+        assert recorder.spans == ()
+        await asyncio.sleep(0)
+        if ending == "cancel":
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+    recorded = recorder.attributes("generate")
+    assert recorded.get("retrospan.answer") == ("done" if ending == "result" else None)
+    assert recorded["retrospan.completed"] is (ending == "result")
+    errors = {"result": None, "exception": "OSError", "cancel": "CancelledError"}
+    assert recorded.get("error.type") == errors[ending]
+
+
+def test_a_task_whose_exception_nobody_asks_for_is_still_reported_by_the_loop(
+    recorder: Recorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    @generate
+    def ask() -> asyncio.Task[str]:
+        return asyncio.create_task(work())
+
+    async def work() -> str:
+        raise OSError("down")
+
+    async def main() -> None:
+        ask()
+        await asyncio.sleep(0.01)
+        gc.collect()
+
+    asyncio.run(main())
+    assert "Task exception was never retrieved" in caplog.text
+    assert recorder.attributes("generate")["error.type"] == "OSError"
+
+
+def test_a_returned_future_of_an_executor_is_recorded_when_done(recorder: Recorder) -> None:
+    with ThreadPoolExecutor(1) as pool:
+
+        @generate
+        def ask() -> Future[str]:
+            return pool.submit(lambda: "done")
+
+        assert ask().result() == "done"
+    assert recorder.attributes("generate")["retrospan.answer"] == "done"
