@@ -12,6 +12,7 @@ from typing import Final, TypeGuard
 
 from retrospan._encoding import clean_text
 from retrospan._guard import guarded
+from retrospan._output import text_in
 from retrospan._passages import RECORDED_METADATA, Passage, Retrieval
 
 _IDS: Final = ("id", "id_", "_id", "passage_id", "chunk_id", "node_id", "uuid")
@@ -54,7 +55,7 @@ def passages_of(
 
 def _passages(value: object) -> tuple[Passage, ...] | None:
     if isinstance(value, Retrieval):
-        return tuple(value.candidates)
+        return _each(value.candidates)
     if isinstance(value, str):
         return (Passage("", value),)
     if isinstance(value, tuple) and value and _is_list(value[0]):
@@ -195,9 +196,12 @@ def _with_score(passage: Passage, score: object) -> Passage:
 
 
 def _text(read: Read) -> object:
+    for name in _TEXTS:
+        part = read(name)
+        inner = _first(_reader(part), _TEXTS) if isinstance(part, Mapping) else text_in(part)
+        if inner is not None and inner is not _ABSENT:
+            return inner
     text = _first(read, _TEXTS)
-    if isinstance(text, Mapping):
-        return _first(_reader(text), _TEXTS)
     if text is _ABSENT:
         get_content = read("get_content")
         if callable(get_content):
@@ -238,9 +242,14 @@ def _reader(item: object) -> Read:
 def _first(read: Read, names: Sequence[str]) -> object:
     for name in names:
         part = read(name)
-        if part is not _ABSENT and part is not None and not callable(part):
+        if part is not _ABSENT and part is not None and not callable(part) and not _is_many(part):
             return part
     return _ABSENT
+
+
+def _is_many(part: object) -> bool:
+    """Whether a part is no single thing, as the column of a table is not."""
+    return hasattr(type(part), "__iter__") and not isinstance(part, str | bytes | Mapping)
 
 
 def _first_of(read: Read, inside: Read, names: Sequence[str]) -> object:

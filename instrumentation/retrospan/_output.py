@@ -35,18 +35,18 @@ def _provided_text(output: object) -> str | None:
     """Return the text of a completion, a message, or a framework's response."""
     first = _first(_part(output, "choices"))
     if first is not None:
-        return _text(_part(_part(first, "message"), "content")) or _text(_part(first, "text"))
+        return text_in(_part(_part(first, "message"), "content")) or text_in(_part(first, "text"))
     reply = _first(_part(output, "replies"))
     if reply is not None:
-        return _text(reply) or _text(_part(reply, "text"))
+        return text_in(reply) or text_in(_part(reply, "text"))
     for name in ("output_text", "content", "response"):
-        text = _text(_part(output, name))
+        text = text_in(_part(output, name))
         if text is not None:
             return text
     return None
 
 
-def _text(value: object) -> str | None:
+def text_in(value: object) -> str | None:
     """Return a text, or the texts of a message's blocks as one."""
     if isinstance(value, str):
         return value

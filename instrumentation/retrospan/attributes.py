@@ -41,7 +41,7 @@ TRUNCATED: Final = "retrospan.truncated"
 are whole. A cut passage says so in `gen_ai.retrieval.documents`."""
 
 OPERATION_NAME: Final = "gen_ai.operation.name"
-"""String: `invoke_workflow`, `retrieval` or `rerank`."""
+"""String: `invoke_workflow`, `retrieval`, `rerank`, or `chat` where a model is declared."""
 
 # The request.
 

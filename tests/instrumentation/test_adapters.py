@@ -169,6 +169,16 @@ CASES = [
         value={"results": [{"index": 1, "relevance_score": 0.5, "document": {"text": "t"}}]},
         passages=(Passage("", "t", 0.5, "", None, {"index": 1}),),
     ),
+    Case(
+        name="results whose content is in blocks",
+        value={"results": [{"id": "f1", "score": 0.5, "content": [{"type": "text", "text": "t"}]}]},
+        passages=(Passage("f1", "t", 0.5),),
+    ),
+    Case(
+        name="documents of a framework in our own retrieval",
+        value=Retrieval("q", [LangChainDocument("t", {}, "c1")]),  # type: ignore[list-item]  # a mistake that is easy to make
+        passages=(Passage("c1", "t"),),
+    ),
     Case(name="strings", value=["t", b"u"], passages=(Passage("", "t"), Passage("", "u"))),
     Case(name="one string", value="t", passages=(Passage("", "t"),)),
     Case(name="texts with scores", value=[("t", 0.5)], passages=(Passage("", "t", 0.5, ""),)),
@@ -208,7 +218,16 @@ def _whole(passage: Passage) -> tuple[object, ...]:
     )
 
 
-@pytest.mark.parametrize("value", [None, 3.5, object(), [object()], {"answer": "x"}, True])
+class Table:
+    """The shape of a data frame: its columns are attributes."""
+
+    text = range(3)
+    id = range(3)
+
+
+@pytest.mark.parametrize(
+    "value", [None, 3.5, object(), [object()], {"answer": "x"}, True, Table(), {"text": {1, 2}}]
+)
 def test_what_is_not_understood_is_not_guessed(value: object) -> None:
     assert passages_of(value) is None
 
