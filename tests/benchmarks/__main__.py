@@ -10,7 +10,7 @@ from typing import Final
 
 from rich.console import Console
 
-from tests.benchmarks import assembler, instrumentation, lookups
+from tests.benchmarks import assembler, instrumentation, instrumentation_soak, lookups
 from tests.benchmarks.measurement import Run
 from tests.benchmarks.results import Results
 
@@ -18,6 +18,7 @@ BENCHMARKS: Final[Mapping[str, Run]] = {
     "assembler": assembler.run,
     "instrumentation": instrumentation.run,
     "lookups": lookups.run,
+    "soak": instrumentation_soak.run,
 }
 
 
