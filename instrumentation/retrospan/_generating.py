@@ -20,7 +20,7 @@ from retrospan._record import (
     prompt_attributes,
 )
 from retrospan._retrieving import check_text
-from retrospan._steps import Step
+from retrospan._steps import Step, open_step
 from retrospan._streams import RecordedCall
 from retrospan._tracing import current_tracer
 from retrospan._usage import generation_facts
@@ -86,8 +86,8 @@ class GenerateOpening:
     def __call__(
         self, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> "GenerateCall | None":
-        call = self.begin(current_tracer())
-        return None if call.step.inside is None else call
+        step = open_step(current_tracer(), Stage.GENERATE, self._name)
+        return None if step is None else GenerateCall(step, self._declared, self._prompt)
 
     def begin(self, tracer: Tracer | None) -> "GenerateCall":
         """Start a call's span; with None, one that records nothing."""

@@ -17,7 +17,7 @@ from retrospan._record import request_attributes
 from retrospan._retrieving import check_text
 from retrospan._run_scope import current_run
 from retrospan._signatures import Parameters
-from retrospan._steps import Step
+from retrospan._steps import Step, open_step
 from retrospan._streams import RecordedCall
 from retrospan._tracing import current_tracer
 from retrospan.attributes import Stage
@@ -37,28 +37,34 @@ class _Declared:
     user_roles: Sequence[str]
     capture: CaptureSettings
 
-    def begin(self, input: object) -> Step:
-        """Start the span of one request."""
+    def begin(self, input: Callable[[], object]) -> Step | None:
+        """Start the span of one request; None where nobody would know of it."""
         name = f"invoke_workflow {clean_text(self.name)}"
-        step = Step(current_tracer(), Stage.REQUEST, name, opens=self.capture)
-        step.start()
+        step = open_step(current_tracer(), Stage.REQUEST, name, opens=self.capture)
+        if step is None or step.request is None:
+            return None
         request = step.request
-        if request is not None:
-            step.record(
-                lambda: request_attributes(
-                    RequestFacts(
-                        name=self.name,
-                        version=self.version,
-                        input=input,
-                        run=current_run(),
-                        conversation_id=self.conversation_id,
-                        user_id=self.user_id,
-                        user_roles=self.user_roles,
-                    ),
-                    request.capture,
-                )
+        step.record(
+            lambda: request_attributes(
+                RequestFacts(
+                    name=self.name,
+                    version=self.version,
+                    input=_read_input(input),
+                    run=current_run(),
+                    conversation_id=self.conversation_id,
+                    user_id=self.user_id,
+                    user_roles=self.user_roles,
+                ),
+                request.capture,
             )
+        )
         return step
+
+
+def _read_input(input: Callable[[], object]) -> object:
+    with guarded("find the input of a request"):
+        return input()
+    return None
 
 
 class RequestScope:
@@ -72,7 +78,7 @@ class RequestScope:
 
     def __init__(self, declared: _Declared) -> None:
         self._declared = declared
-        self._open: list[Step] = []
+        self._open: list[Step | None] = []
 
     def __call__(self, function: F, /) -> F:
         """Return the function, with each call recorded as a request."""
@@ -83,9 +89,13 @@ class RequestScope:
 
     def __enter__(self) -> RequestReference | None:
         given = self._declared.input
-        step = self._declared.begin(None if given is _NOT_GIVEN else given)
-        step.enter()
+        step: Step | None = None
+        with guarded("start a request"):
+            step = self._declared.begin(lambda: None if given is _NOT_GIVEN else given)
         self._open.append(step)
+        if step is None:
+            return None
+        step.enter()
         return current_request()
 
     def __exit__(
@@ -95,7 +105,9 @@ class RequestScope:
         traceback: TracebackType | None,
     ) -> None:
         with guarded("end a request"):
-            self._ending().__exit__(kind, error, traceback)
+            step = self._ending()
+            if step is not None:
+                step.__exit__(kind, error, traceback)
 
     async def __aenter__(self) -> RequestReference | None:
         return self.__enter__()
@@ -108,12 +120,14 @@ class RequestScope:
     ) -> None:
         self.__exit__(kind, error, traceback)
 
-    def _ending(self) -> Step:
+    def _ending(self) -> Step | None:
         """Return the step that ends: this code's own, where several share this object."""
         current = open_request()
-        for place in range(len(self._open) - 1, -1, -1):
-            if current is not None and self._open[place].request is current:
-                return self._open.pop(place)
+        if len(self._open) > 1 and current is not None:
+            for step in reversed(self._open):
+                if step is not None and step.request is current:
+                    self._open.remove(step)
+                    return step
         return self._open.pop()
 
 
@@ -129,11 +143,8 @@ class _RequestOpening:
     def __call__(
         self, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> RecordedCall | None:
-        input: object = None
-        with guarded("find the input of a request"):
-            input = self._input(args, kwargs)
-        step = self._declared.begin(input)
-        return None if step.inside is None else RecordedCall(step)
+        step = self._declared.begin(lambda: self._input(args, kwargs))
+        return None if step is None else RecordedCall(step)
 
     def _input(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         declared = self._declared.input

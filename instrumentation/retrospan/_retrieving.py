@@ -17,7 +17,7 @@ from retrospan._passages import Passage, Retrieval
 from retrospan._record import retrieval_attributes
 from retrospan._settings import index_version_text
 from retrospan._signatures import MISSING, Parameters, takes_no_argument
-from retrospan._steps import Step
+from retrospan._steps import Step, open_step
 from retrospan._streams import RecordedCall
 from retrospan._tracing import current_tracer
 from retrospan.attributes import Stage
@@ -77,12 +77,22 @@ class Retrieving:
 class RetrieveOpening:
     """Starts the record of each call; what it looks for was found at decoration."""
 
-    __slots__ = ("_declared", "_depth", "_filter", "_index_version", "_name", "_query")
+    __slots__ = (
+        "_declared",
+        "_depth",
+        "_filter",
+        "_index_version",
+        "_name",
+        "_query",
+        "_span_name",
+    )
 
     def __init__(self, declared: Retrieving, function: Callable[..., Any]) -> None:
         parameters = Parameters(function)
         self._declared = declared
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
+        source = declared.data_source_id
+        self._span_name = "retrieval" if source is None else f"retrieval {clean_text(source)}"
         self._query = _query(declared.query, parameters)
         self._depth = _depth(declared.depth, parameters)
         self._filter = _filter(declared.filter, parameters)
@@ -91,11 +101,8 @@ class RetrieveOpening:
     def __call__(
         self, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> "RetrieveCall | None":
-        source = self._declared.data_source_id
-        name = "retrieval" if source is None else f"retrieval {clean_text(source)}"
-        step = Step(current_tracer(), Stage.RETRIEVE, name, kind=SpanKind.CLIENT)
-        step.start()
-        if step.inside is None:
+        step = open_step(current_tracer(), Stage.RETRIEVE, self._span_name, kind=SpanKind.CLIENT)
+        if step is None:
             return None
         call = RetrieveCall(step, self._declared, self._name)
         if step.recording:

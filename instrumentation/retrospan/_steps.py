@@ -155,23 +155,18 @@ class Step:
         if self._tracer is None:
             return
         try:
-            span = self._tracer.start_span(
-                self._name, kind=self._kind, attributes=_ON_EVERY_SPAN[self._stage]
-            )
-            self._span = span
-            self._recording = span.is_recording()
-            if not self._attaches:
-                return
-            # Attaching costs more than starting a span, and an application without a provider
-            # gets nothing for it. An unsampled span is attached: spans inside must follow it.
-            if not self._recording and (
-                span.get_span_context() == trace.get_current_span().get_span_context()
-            ):
-                return
-            self.inside = trace.set_span_in_context(span)
-            self._find_request(span)
+            span = _start_span(self._tracer, self._stage, self._name, self._kind)
+            self.follow(span)
         except Exception as error:
             note_fault("open a span", error)
+
+    def follow(self, span: Span) -> None:
+        """Take a span that was just started as the step's own."""
+        self._span = span
+        self._recording = span.is_recording()
+        if self._attaches and not _is_nobodys(span):
+            self.inside = trace.set_span_in_context(span)
+            self._find_request(span)
 
     def _find_request(self, span: Span) -> None:
         if self._opens is None:
@@ -245,6 +240,53 @@ class Step:
         if self._attached is not None:
             self._attached.__exit__(kind, error, traceback)
         self.end()
+
+
+def open_step(
+    tracer: Tracer | None,
+    stage: attributes.Stage,
+    name: str,
+    *,
+    kind: SpanKind = SpanKind.INTERNAL,
+    opens: CaptureSettings | None = None,
+) -> Step | None:
+    """Return a step that has begun; None, at the least cost, where nothing would come of it.
+
+    Args:
+        tracer: None where none was found.
+        stage: the value of `retrospan.stage`.
+        name: the span's name.
+        kind: the span's kind.
+        opens: given for a step that is a request of its own: what may be recorded in it.
+    """
+    end_abandoned()
+    if tracer is None:
+        return None
+    try:
+        span = _start_span(tracer, stage, name, kind)
+        if _is_nobodys(span):
+            return None
+        step = Step(tracer, stage, name, kind=kind, opens=opens)
+        step.follow(span)
+    except Exception as error:
+        note_fault("open a span", error)
+        return None
+    return step
+
+
+def _start_span(tracer: Tracer, stage: attributes.Stage, name: str, kind: SpanKind) -> Span:
+    return tracer.start_span(name, kind=kind, attributes=_ON_EVERY_SPAN[stage])
+
+
+def _is_nobodys(span: Span) -> bool:
+    """Return whether a span stands for no provider at all.
+
+    Attaching costs more than starting a span, and an application without a provider gets nothing
+    for it. An unsampled span is attached: spans inside must follow it.
+    """
+    if span.is_recording():
+        return False
+    return span.get_span_context() == trace.get_current_span().get_span_context()
 
 
 def _new_request(span: Span, settings: CaptureSettings) -> OpenRequest:

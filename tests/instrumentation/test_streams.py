@@ -517,3 +517,31 @@ def test_a_returned_future_of_an_executor_is_recorded_when_done(recorder: Record
 
         assert ask().result() == "done"
     assert recorder.attributes("generate")["retrospan.answer"] == "done"
+
+
+def test_the_end_of_the_loop_closes_every_open_stream_once(
+    recorder: Recorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    cleaned: list[str] = []
+
+    @generate
+    async def endless(name: str) -> AsyncIterator[str]:
+        try:
+            while True:
+                yield name
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(name)
+
+    streams = [endless(str(number)) for number in range(8)]
+
+    async def main() -> None:
+        for stream in streams:
+            async for _ in stream:
+                break
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(main())
+    assert sorted(cleaned) == [str(number) for number in range(8)]
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert len(recorder.spans) == 8
