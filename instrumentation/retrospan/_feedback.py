@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, SpanContext, TraceFlags, format_span_id, format_trace_id
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanContext,
+    TraceFlags,
+    format_span_id,
+    format_trace_id,
+)
 
 from retrospan import attributes
 from retrospan._capture import Capture, CaptureSettings
@@ -49,20 +56,21 @@ def current_request() -> RequestReference | None:
     """Return the request that this code runs in; None outside of one, or without a provider."""
     with guarded("find the current request"):
         request = open_request()
-        if request is not None:
-            return reference_to(request.span.get_span_context())
+        return None if request is None else reference_to(request.span)
     return None
 
 
-def reference_to(span: SpanContext) -> RequestReference | None:
+def reference_to(span: Span) -> RequestReference | None:
     """Return the reference to a request's span; None where nothing gave it an id."""
-    if not span.is_valid:
-        return None
-    return RequestReference(
-        trace_id=format_trace_id(span.trace_id),
-        span_id=format_span_id(span.span_id),
-        recorded=span.trace_flags.sampled,
-    )
+    with guarded("name a request"):
+        known = span.get_span_context()
+        if known.is_valid:
+            return RequestReference(
+                trace_id=format_trace_id(known.trace_id),
+                span_id=format_span_id(known.span_id),
+                recorded=known.trace_flags.sampled,
+            )
+    return None
 
 
 def feedback(

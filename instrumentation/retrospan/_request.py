@@ -13,6 +13,7 @@ from retrospan._chunks import Chunks
 from retrospan._encoding import clean_text
 from retrospan._event_loop import run_to_end
 from retrospan._facts import RequestFacts
+from retrospan._feedback import RequestReference, reference_to
 from retrospan._output import Citation, answer_of, citations_of
 from retrospan._record import request_attributes
 from retrospan._returned import is_async_stream, is_stream
@@ -49,6 +50,9 @@ class Outcome:
 
     assembly: Assembly
     """What entered the prompt, and what did not."""
+
+    request: RequestReference | None = None
+    """What feedback about this request is given with; None where no provider is set up."""
 
 
 def kind_of(system: Any) -> Kind:
@@ -100,6 +104,7 @@ def serve_whole(ask: Ask) -> Outcome:
         answer=answer_of(output, settings.answer_path) if text is None else text,
         citations=citations_of(output, settings.citations_path) or (),
         assembly=assembly,
+        request=None if ask.span is None else reference_to(ask.span),
     )
 
 
@@ -135,6 +140,7 @@ def _begin(args: tuple[Any, ...], kwargs: Mapping[str, object]) -> RecordedCall 
     request = step.request
     if step.inside is None or request is None:
         return None
+    ask.span = request.span
     step.record(
         lambda: request_attributes(
             RequestFacts(

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Span, SpanKind
 
 from retrospan._assembly import Assembly, BudgetRule, DroppedReason, assemble
 from retrospan._calls import given_back
@@ -59,6 +59,9 @@ class Ask:
     ineligible: Mapping[int, DroppedReason] | None = None
     assembly: Assembly | None = None
     """What entered the prompt; None before assembly."""
+
+    span: Span | None = None
+    """The request's span; None where there is none."""
 
 
 class Stages:

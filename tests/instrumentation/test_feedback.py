@@ -14,10 +14,14 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from retrospan import (
     CaptureMode,
+    Passage,
     RequestReference,
+    Retrieval,
+    bind,
     current_request,
     feedback,
     generate,
+    rag_system,
     request,
     run_scope,
 )
@@ -156,3 +160,23 @@ def test_a_comment_is_content(recorder: Recorder, mode: CaptureMode, kept: bool)
         feedback(comment="WRONG")
     recorded = attributes_of(recorder.span("feedback"))
     assert recorded.get("gen_ai.evaluation.explanation") == ("wrong" if kept else None)
+
+
+def test_the_outcome_of_a_decorated_system_says_what_feedback_is_given_with(
+    recorder: Recorder,
+) -> None:
+    @rag_system(name="desk", version="1", depth=1, top_k=1, index_version="1")
+    class Desk:
+        def retrieve(self, input: str, depth: int) -> Retrieval:
+            return Retrieval(input, [])
+
+        def generate(self, input: str, context: tuple[Passage, ...]) -> str:
+            return str(current_request())
+
+    outcome = bind(Desk()).answer("q")
+    assert outcome.request is not None
+    assert outcome.answer == str(outcome.request)
+    feedback(outcome.request, score=1, kind="thumb")
+    root = recorder.span("request").context
+    assert root is not None
+    assert recorder.span("feedback").links[0].context.span_id == root.span_id
