@@ -82,10 +82,10 @@ def _plain_function(function: Callable[..., Any], start: Opening) -> Callable[..
 def _coroutine_function(function: Callable[..., Any], start: Opening) -> Callable[..., Any]:
     @functools.wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        # First of all, so that a call with wrong arguments is none.
+        coroutine = function(*args, **kwargs)
         call = start(args, kwargs)
-        if call is None:
-            return await function(*args, **kwargs)
-        return await _awaited(function(*args, **kwargs), call)
+        return await (coroutine if call is None else _awaited(coroutine, call))
 
     return wrapper
 
@@ -101,19 +101,43 @@ async def _awaited(awaitable: Any, call: RecordedCall) -> Any:
 
 
 def _generator_function(function: Callable[..., Any], start: Opening) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        call = start(args, kwargs)
+    def opened(*args: Any, **kwargs: Any) -> Any:
         inner = function(*args, **kwargs)
-        return (yield from inner if call is None else Stream(inner, call))
+        call = start(args, kwargs)
+        return inner if call is None else Stream(inner, call)
+
+    return functools.wraps(function)(_passing_on(opened))
+
+
+def _passing_on(open_stream: Callable[..., Any]) -> Callable[..., Generator[Any, Any, Any]]:
+    """Return a generator function that passes everything on to the stream it opens.
+
+    Not by `yield from`: that would close the inner generator on a GeneratorExit and raise it
+    again, whatever the inner one makes of it.
+    """
+
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        stream = open_stream(*args, **kwargs)
+        step = stream.__next__
+        while True:
+            try:
+                item = step()
+            except StopIteration as stop:
+                return stop.value
+            try:
+                sent = yield item
+            except BaseException as error:
+                step = functools.partial(stream.throw, error)
+            else:
+                step = stream.__next__ if sent is None else functools.partial(stream.send, sent)
 
     return wrapper
 
 
 def _async_generator_function(function: Callable[..., Any], start: Opening) -> Callable[..., Any]:
     def opened(*args: Any, **kwargs: Any) -> Any:
-        call = start(args, kwargs)
         inner = function(*args, **kwargs)
+        call = start(args, kwargs)
         return inner if call is None else AsyncStream(inner, call)
 
     return functools.wraps(function)(forwarding(opened))
@@ -138,9 +162,6 @@ def forwarding(open_stream: Callable[..., Any]) -> Callable[..., AsyncGenerator[
                 return
             try:
                 sent = yield item
-            except GeneratorExit:
-                await stream.aclose()
-                raise
             except BaseException as error:
                 step = stream.athrow(error)
             else:
@@ -153,10 +174,11 @@ def given_back(output: Any, call: RecordedCall) -> Any:
     """Return what the host gets: the output, or the same stream with the record following it."""
     call.step.stop_clock()
     if isinstance(output, GeneratorType):
-        return _followed(Stream(output, call))
+        stream = Stream(output, call)
+        return _passing_on(lambda: stream)()
     if isinstance(output, AsyncGeneratorType):
-        stream = AsyncStream(output, call)
-        return forwarding(lambda: stream)()
+        async_stream = AsyncStream(output, call)
+        return forwarding(lambda: async_stream)()
     if isinstance(output, CoroutineType):
         return _awaited(output, call)
     replaced = None
@@ -166,7 +188,3 @@ def given_back(output: Any, call: RecordedCall) -> Any:
         return replaced.value
     call.returned(output)
     return output
-
-
-def _followed(stream: Stream) -> Generator[Any, Any, Any]:
-    return (yield from stream)

@@ -88,7 +88,7 @@ class RecordedCall:
 
 
 class Stream:
-    """A generator or iterator whose steps are recorded; made for `yield from`."""
+    """A generator or iterator whose steps are recorded."""
 
     __slots__ = ("_call", "_inner")
 
@@ -106,9 +106,9 @@ class Stream:
         """Step the generator with a value."""
         return self._step(self._inner.send, value)
 
-    def throw(self, *error: Any) -> Any:
-        """Step the generator with an exception."""
-        return self._step(self._inner.throw, *error)
+    def throw(self, error: BaseException) -> Any:
+        """Step the generator with an exception; with a GeneratorExit, its reader leaves."""
+        return self._step(self._inner.throw, error, leaving=isinstance(error, GeneratorExit))
 
     def close(self) -> Any:
         """Close the generator, so that its `finally` runs now."""
@@ -121,13 +121,13 @@ class Stream:
         self._call.left()
         return value
 
-    def _step(self, step: Any, *value: Any) -> Any:
+    def _step(self, step: Any, *value: Any, leaving: bool = False) -> Any:
         try:
             with self._call.step.attached():
                 item = step(*value)
         except StopIteration:
             self._call.step.stop_clock()
-            self._call.stream_ended(completed=True)
+            self._call.stream_ended(completed=not leaving)
             raise
         except BaseException as error:
             self._call.failed(error)
@@ -157,12 +157,9 @@ class AsyncStream:
         return await self.step(self.inner.asend(value))
 
     async def athrow(self, error: BaseException) -> Any:
-        """Step the generator with an exception."""
-        return await self.step(self.inner.athrow(error))
-
-    async def aclose(self) -> None:
-        """Close the generator, so that its `finally` runs now."""
-        await self.closing(self.inner.aclose())
+        """Step the generator with an exception; with a GeneratorExit, its reader leaves."""
+        leaving = isinstance(error, GeneratorExit)
+        return await self.step(self.inner.athrow(error), leaving=leaving)
 
     async def closing(self, close: Awaitable[Any]) -> Any:
         """Wait for the stream to close, and end the record with it."""
@@ -175,14 +172,14 @@ class AsyncStream:
         self._call.left()
         return value
 
-    async def step(self, item: Awaitable[Any]) -> Any:
+    async def step(self, item: Awaitable[Any], *, leaving: bool = False) -> Any:
         """Return the item, or end the record with the stream."""
         try:
             with self._call.step.attached():
                 received = await item
         except StopAsyncIteration:
             self._call.step.stop_clock()
-            self._call.stream_ended(completed=True)
+            self._call.stream_ended(completed=not leaving)
             raise
         except BaseException as error:
             self._call.failed(error)

@@ -250,10 +250,14 @@ def test_what_is_no_function_is_refused(thing: Any, decorate: Callable[..., Any]
 
 
 STEPS = st.lists(
-    st.sampled_from(["next", "send", "throw", "throw other", "close"]), min_size=1, max_size=6
+    st.sampled_from(["next", "send", "throw", "throw other", "throw exit", "close"]),
+    min_size=1,
+    max_size=6,
 )
 BODIES = st.lists(
-    st.sampled_from(["yield", "catch", "finally", "raise", "return"]), min_size=1, max_size=4
+    st.sampled_from(["yield", "catch", "stay", "finally", "raise", "return"]),
+    min_size=1,
+    max_size=4,
 )
 
 
@@ -271,6 +275,11 @@ def scripted(body: list[str], log: list[object]) -> Generator[object, object, ob
                 log.append((yield number))
             except Known as error:
                 log.append(error)
+        elif line == "stay":
+            try:
+                log.append((yield number))
+            except GeneratorExit:
+                log.append("stayed")
         elif line == "finally":
             try:
                 yield number
@@ -294,6 +303,11 @@ async def scripted_async(body: list[str], log: list[object]) -> AsyncGenerator[o
                 log.append((yield number))
             except Known as error:
                 log.append(error)
+        elif line == "stay":
+            try:
+                log.append((yield number))
+            except GeneratorExit:
+                log.append("stayed")
         elif line == "finally":
             try:
                 yield number
@@ -310,7 +324,7 @@ def driven(make: Callable[..., Any], body: list[str], steps: list[str]) -> list[
     """Everything that can be seen of a generator from outside and from inside."""
     log: list[object] = []
     generator = make(body, log)
-    known, other = Known("known"), OSError("other")
+    known, thrown = Known("known"), {"throw other": OSError("other"), "throw exit": GeneratorExit()}
     for step in steps:
         try:
             if step == "next":
@@ -318,11 +332,16 @@ def driven(make: Callable[..., Any], body: list[str], steps: list[str]) -> list[
             elif step == "send":
                 log.append(("item", generator.send("sent")))
             elif step.startswith("throw"):
-                log.append(("item", generator.throw(known if step == "throw" else other)))
+                log.append(("item", generator.throw(thrown.get(step, known))))
             else:
                 log.append(("closed", generator.close()))
         except BaseException as error:
-            log.append((type(error), str(error), error is known, error is other))
+            log.append((type(error), str(error), error is known, error in thrown.values()))
+    for _ in body:  # a line that stays is left by the next one
+        try:
+            generator.close()
+        except BaseException as error:
+            log.append(str(error))
     return [item if not isinstance(item, Known) else "known" for item in log]
 
 
@@ -330,7 +349,7 @@ async def driven_async(make: Callable[..., Any], body: list[str], steps: list[st
     """The same, async."""
     log: list[object] = []
     generator = make(body, log)
-    known, other = Known("known"), OSError("other")
+    known, thrown = Known("known"), {"throw other": OSError("other"), "throw exit": GeneratorExit()}
     for step in steps:
         try:
             if step == "next":
@@ -338,12 +357,16 @@ async def driven_async(make: Callable[..., Any], body: list[str], steps: list[st
             elif step == "send":
                 log.append(("item", await generator.asend("sent")))
             elif step.startswith("throw"):
-                log.append(("item", await generator.athrow(known if step == "throw" else other)))
+                log.append(("item", await generator.athrow(thrown.get(step, known))))
             else:
                 log.append(("closed", await generator.aclose()))
         except BaseException as error:
-            log.append((type(error), str(error), error is known, error is other))
-    await generator.aclose()
+            log.append((type(error), str(error), error is known, error in thrown.values()))
+    for _ in body:  # a line that stays is left by the next one
+        try:
+            await generator.aclose()
+        except BaseException as error:
+            log.append(str(error))
     return [item if not isinstance(item, Known) else "known" for item in log]
 
 
