@@ -11,7 +11,6 @@ from retrospan._assembly import Assembly
 from retrospan._calls import forwarding, recorded
 from retrospan._chunks import Chunks
 from retrospan._encoding import clean_text
-from retrospan._event_loop import run_to_end
 from retrospan._facts import RequestFacts
 from retrospan._feedback import RequestReference, reference_to
 from retrospan._output import Citation, answer_of, citations_of
@@ -20,7 +19,7 @@ from retrospan._returned import is_async_stream, is_stream
 from retrospan._run_scope import current_run
 from retrospan._settings import SystemSettings
 from retrospan._stages import Ask, RagSystem, Stages
-from retrospan._steps import Step
+from retrospan._steps import open_step
 from retrospan._streams import AsyncStream, RecordedCall
 from retrospan._tracing import current_tracer
 from retrospan.attributes import Stage
@@ -93,6 +92,9 @@ def serve_whole(ask: Ask) -> Outcome:
     """Return the outcome of a request to a system of any kind, once it is there."""
     served = serve(ask)
     if inspect.isawaitable(served) or is_async_stream(served):
+        # Only this needs asyncio, whose import takes longer than that of this library.
+        from retrospan._event_loop import run_to_end
+
         output, text = run_to_end(_collected_async(served))
     else:
         output, text = _collected(served)
@@ -135,11 +137,10 @@ def _begin(args: tuple[Any, ...], kwargs: Mapping[str, object]) -> RecordedCall 
     ask: Ask = args[0]
     settings = ask.settings
     name = f"invoke_workflow {clean_text(settings.name)}"
-    step = Step(current_tracer(), Stage.REQUEST, name, opens=settings.capture)
-    step.start()
-    request = step.request
-    if step.inside is None or request is None:
+    step = open_step(current_tracer(), Stage.REQUEST, name, opens=settings.capture)
+    if step is None or step.request is None:
         return None
+    request = step.request
     ask.span = request.span
     step.record(
         lambda: request_attributes(

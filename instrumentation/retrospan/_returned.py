@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,6 +68,8 @@ def with_stream_replaced(output: Any, call: RecordedCall) -> Replaced | None:
 
 def _settled(call: RecordedCall, future: Any) -> None:
     """End the record of a call that returned a future: of asyncio, or of an executor."""
+    from concurrent.futures import CancelledError, Future  # loaded by whoever has a future
+
     with guarded("record what a future came to"):
         call.step.stop_clock()
         if future.cancelled():
