@@ -80,7 +80,6 @@ def rag_system(
     Raises:
         ConfigurationError: a setting, or the class, cannot work.
     """
-
     settings = SystemSettings(
         name=name,
         version=version,
