@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal
-from urllib.parse import urlsplit
 
 from opentelemetry import trace
 
 from retrospan._capture import CaptureMode, CaptureSettings, Redact, use_process_settings
 from retrospan._errors import ConfigurationError
 from retrospan._guard import guarded, logger
+from retrospan._last_call import LastCall
 from retrospan._steps import end_abandoned
 from retrospan._tracing import use_provider
 
@@ -44,7 +44,7 @@ MAX_QUEUE_SIZE: Final = 8192
 class Telemetry:
     """The record's way out of this process; it ends by itself when the process does."""
 
-    __slots__ = ("_done", "_exit_timeout_s", "_lock", "_where", "tracer_provider")
+    __slots__ = ("_done", "_exit_timeout_s", "_lock", "_shutdown", "_where", "tracer_provider")
 
     def __init__(self, provider: "TracerProvider", where: str, exit_timeout_s: float) -> None:
         self.tracer_provider = provider
@@ -52,6 +52,8 @@ class Telemetry:
         self._exit_timeout_s = exit_timeout_s
         self._lock = threading.Lock()
         self._done = False
+        # The SDK retries inside its shutdown, for longer than a stopping worker may live.
+        self._shutdown = LastCall(provider.shutdown)
 
     def force_flush(self, timeout_s: float = 10.0) -> bool:
         """Send what is waiting; return whether that ended within the timeout."""
@@ -73,8 +75,7 @@ class Telemetry:
         use_provider(None)
         atexit.unregister(self.shutdown)
         limit_s = self._exit_timeout_s if timeout_s is None else timeout_s
-        # The SDK retries inside its shutdown, for longer than a stopping worker may live.
-        ended = _within(limit_s, self.tracer_provider.shutdown)
+        ended = self._shutdown.within(limit_s)
         if not ended:
             with guarded("report spans that were not sent"):
                 logger.warning(
@@ -176,6 +177,8 @@ def _address(endpoint: str | None, protocol: Protocol) -> str | None:
         if any(os.environ.get(name) for name in _ENDPOINT_VARIABLES):
             return None
         endpoint = _DEFAULT_ENDPOINTS[protocol]
+    from urllib.parse import urlsplit
+
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError(
