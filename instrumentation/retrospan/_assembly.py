@@ -101,7 +101,7 @@ def _place(
     kept = 0
     for position, passage in enumerate(passages, start=1):
         tokens = token_count(passage, count_tokens)
-        reason = ineligible.get(position)
+        reason = ineligible.get(position) if ineligible else None
         if reason is None and top_k is not None and position > top_k:
             reason = "top_k"
         if reason is None and not room.admits(position, passage, tokens):

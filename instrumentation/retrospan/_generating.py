@@ -11,7 +11,7 @@ from retrospan._chunks import Chunks, text_of
 from retrospan._encoding import clean_text
 from retrospan._errors import ConfigurationError
 from retrospan._facts import PromptFacts
-from retrospan._guard import guarded
+from retrospan._guard import guarded, note_fault
 from retrospan._output import Citation, answer_of, citations_of
 from retrospan._record import (
     Attributes,
@@ -113,8 +113,7 @@ class GenerateCall(RecordedCall):
     def record_output(self, output: object) -> None:
         """Record the answer and what the provider said about it."""
         recorded = self._recorded(output, completed=True)
-        with guarded("read a provider's response"):
-            recorded |= generation_facts(output)
+        recorded |= generation_facts(output)
         self.step.record(lambda: recorded)
 
     def record_stream(self, chunks: Chunks, first_chunk_s: float | None, completed: bool) -> None:
@@ -134,19 +133,24 @@ class GenerateCall(RecordedCall):
         if request is None:
             return recorded
         if self._context is not None:
-            with guarded("record a context"):
+            try:
                 context = request.memory.recorded(self._context)
                 recorded |= context_attributes(context, request.capture)
+            except Exception as error:
+                note_fault("record a context", error)
         recorded[attributes.COMPLETED] = completed
         if output is None:
             return recorded
         answer: str | None = None
         citations: tuple[Citation, ...] | None = None
-        with guarded("find the answer in an output"):
+        try:
             answer = text if text and not callable(self._declared.answer) else None
             answer = answer or self._declared.answer_in(output)
-        with guarded("find the citations in an output"):
+        except Exception as error:  # a host's function may raise anything
+            note_fault("find the answer in an output", error)
+        try:
             citations = self._declared.citations_in(output)
-        with guarded("record an answer"):
-            recorded |= answer_attributes(answer, citations, request.capture)
+        except Exception as error:  # likewise
+            note_fault("find the citations in an output", error)
+        recorded |= answer_attributes(answer, citations, request.capture)
         return recorded

@@ -55,10 +55,12 @@ class RequestMemory:
             counter: counts the passages that do not know their tokens.
         """
         known = self._described
-        return [known.get(id(passage)) or self._describe(passage, counter) for passage in passages]
-
-    def _describe(self, passage: Passage, counter: TokenCounter | None) -> RecordedPassage:
         count = None if counter is None else counter.or_unknown
-        recorded = describe(passage, self._capture, token_count(passage, count))
-        self._described[id(passage)] = recorded
-        return recorded
+        found: list[RecordedPassage] = []
+        for passage in passages:
+            recorded = known.get(id(passage))
+            if recorded is None:
+                recorded = describe(passage, self._capture, token_count(passage, count))
+                known[id(passage)] = recorded
+            found.append(recorded)
+        return found

@@ -111,7 +111,9 @@ def describe(
     passage: Passage, capture: Capture = FULL, tokens: int | None = None
 ) -> RecordedPassage:
     """Return what is recorded of a passage, whatever the host put into it."""
-    text = "" if passage.text is None else capture.whole(passage.text)
+    text = passage.text
+    if type(text) is not str or not text.isascii() or capture.redact is not None:
+        text = "" if text is None else capture.whole(text)
     metadata = None if passage.metadata is None else capture.plain(passage.metadata)
     if metadata == {}:
         metadata = None
