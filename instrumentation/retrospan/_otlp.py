@@ -229,15 +229,11 @@ def _exporter(
     protocol: Protocol, address: str | None, headers: Mapping[str, str] | None
 ) -> "SpanExporter":
     if protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
-            OTLPSpanExporter as GrpcExporter,
-        )
+        from retrospan._wire_grpc import GrpcExporter
 
         lowered = {name.lower(): value for name, value in (headers or {}).items()}
         return GrpcExporter(endpoint=address, headers=lowered or None)
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (
-        OTLPSpanExporter as HttpExporter,
-    )
+    from retrospan._wire_http import HttpExporter
 
     return HttpExporter(endpoint=address, headers=dict(headers or {}) or None)
 

@@ -27,7 +27,9 @@ from opentelemetry.sdk.trace.export import (
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from retrospan import assemble
+from retrospan._batching import SizedExporter
 from retrospan._tracing import use_provider
+from retrospan._wire import encoded
 from tests.benchmarks.instrumentation_requests import (
     BUDGET,
     PASSAGES,
@@ -63,19 +65,31 @@ class Turn:
     """Processor time of all threads, until its spans were exported."""
 
 
+Taken = Mapping[str, Sequence[Turn]]
+"""The turns of each way of recording."""
+
+
 def run(*, quick: bool, say: Say) -> list[Measurement]:
     """Check that the spans are equal, then let the ways of recording take turns."""
     _compare_spans()
     turns = _QUICK_TURNS if quick else _TURNS
     say("recording into nothing")
-    thrown_away = _recorded(_Nowhere(), turns)
+    thrown_away = _recorded(_Nowhere(), _Nowhere(), turns)
     say("recording and encoding")
-    encoded = _recorded(_Encoded(), turns)
+    configured = _recorded(SizedExporter(_Configured()), _Encoded(), turns)
+    theirs = _recorded(_Encoded(), _Encoded(), turns)
     say("no SDK, imports")
     return [
         *_figures("processor time of a request", thrown_away, "thread_us", hand=1.5, flat=2.0),
         *_figures("time of a request by the clock", thrown_away, "wall_us", hand=1.5),
-        *_figures("all threads, with OTLP encoding", encoded, "process_us", hand=1.5, flat=1.5),
+        *_figures(
+            "all threads, with OTLP encoding, by configure",
+            configured,
+            "process_us",
+            hand=1.5,
+            flat=1.5,
+        ),
+        *_figures("all threads, by the SDK's encoder", theirs, "process_us", hand=1.5),
         _without_sdk(turns),
         _import_time(_QUICK_IMPORTS if quick else _IMPORTS),
     ]
@@ -96,19 +110,35 @@ class _Encoded(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-def _recorded(exporter: SpanExporter, turns: int) -> Mapping[str, Sequence[Turn]]:
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(exporter))
+class _Configured(SpanExporter):
+    """Encodes as the exporters that `configure` sets up do, and throws the bytes away."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        encoded(spans)
+        return SpanExportResult.SUCCESS
+
+
+def _recorded(own: SpanExporter, others: SpanExporter, turns: int) -> Taken:
+    """Let all ways take turns: ours with one exporter, those by hand with another."""
+    provider, by_hand = (TracerProvider(shutdown_on_exit=False) for _ in range(2))
+    provider.add_span_processor(BatchSpanProcessor(own))
+    by_hand.add_span_processor(BatchSpanProcessor(others))
+
+    def flush() -> None:
+        provider.force_flush()
+        by_hand.force_flush()
+
     use_provider(provider)
     try:
-        return _take_turns(_ways(provider), turns, provider.force_flush)
+        return _take_turns(_ways(by_hand), turns, flush)
     finally:
         use_provider(None)
         provider.shutdown()
+        by_hand.shutdown()
 
 
-def _ways(provider: TracerProvider) -> dict[str, Callable[[], object]]:
-    tracer = provider.get_tracer("by hand")
+def _ways(by_hand_provider: TracerProvider) -> dict[str, Callable[[], object]]:
+    tracer = by_hand_provider.get_tracer("by hand")
     answer = answer_of(HelpDesk(Index()))
     hand = ByHand(Index(), tracer)
     flat = Flat(Index(), tracer)
@@ -130,7 +160,7 @@ def _ways(provider: TracerProvider) -> dict[str, Callable[[], object]]:
 
 def _take_turns(
     ways: Mapping[str, Callable[[], object]], turns: int, flush: Callable[[], object]
-) -> Mapping[str, Sequence[Turn]]:
+) -> Taken:
     taken: dict[str, list[Turn]] = {name: [] for name in ways}
     for _ in range(turns + 1):
         for name, way in ways.items():
@@ -152,7 +182,7 @@ def _take_turns(
 
 def _figures(
     name: str,
-    taken: Mapping[str, Sequence[Turn]],
+    taken: Taken,
     clock: Clock,
     *,
     hand: float,

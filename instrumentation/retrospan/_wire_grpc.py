@@ -1,0 +1,16 @@
+"""The SDK's exporter for gRPC, given what was encoded faster."""
+
+from collections.abc import Sequence
+
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import ReadableSpan
+
+from retrospan._wire import encoded
+
+
+class GrpcExporter(OTLPSpanExporter):
+    """Encodes by `_wire`; a version of the SDK that does not ask for it encodes by itself."""
+
+    def _translate_data(self, data: Sequence[ReadableSpan]) -> ExportTraceServiceRequest:
+        return ExportTraceServiceRequest.FromString(encoded(data))
