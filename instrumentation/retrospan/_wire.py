@@ -25,7 +25,7 @@ _times: Final = struct.Struct("<BQBQ").pack
 _double: Final = struct.Struct("<Bd").pack
 _flags: Final = struct.Struct("<HI").pack
 
-Scopes = dict[int, tuple[ReadableSpan, list[bytes]]]
+Scopes = dict[object, tuple[ReadableSpan, list[bytes]]]
 """For each scope its first span, which the scope is read from, and all of its spans."""
 
 
@@ -35,9 +35,9 @@ def encoded(spans: Sequence[ReadableSpan]) -> bytes:
     for span in spans:
         # By identity: to compare two resources takes longer than to encode a span.
         scopes = resources.setdefault(id(span.resource), {})
-        scope = scopes.get(id(span.instrumentation_scope))
+        scope = scopes.get(span.instrumentation_scope)
         if scope is None:
-            scope = scopes[id(span.instrumentation_scope)] = (span, [])
+            scope = scopes[span.instrumentation_scope] = (span, [])
         scope[1].append(_field(0x12, encoded_span(span)))
     return b"".join([_resource_spans(scopes) for scopes in resources.values()])
 

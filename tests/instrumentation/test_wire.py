@@ -71,7 +71,7 @@ def test_a_recorded_request_is_the_same_message(recorder: Recorder) -> None:
             from retrospan import Retrieval
 
             found = [Passage("ä", "text", 0.5, tokens=5), Passage("b", "السؤال", 1.5)]
-            return Retrieval(input, [*found, Passage("c", "", tokens=7)])
+            return Retrieval(input, [*found, Passage("c", "", 0.1, tokens=7)])
 
         def count_tokens(self, passage: Passage) -> int:
             return 4

@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,18 @@ class Peer:
 
 
 PEERS: Final = (
-    Peer(name="retrospan", shown="retrospan", installs=[str(LIBRARY)], imports="retrospan"),
+    Peer(
+        name="retrospan",
+        shown="retrospan, by `configure`,",
+        installs=[f"{LIBRARY}[otlp]"],
+        imports="retrospan",
+    ),
+    Peer(
+        name="retrospan-sdk",
+        shown="retrospan, under another's provider,",
+        installs=[str(LIBRARY)],
+        imports="retrospan",
+    ),
     Peer(
         name="traceloop",
         shown="Traceloop",
@@ -59,7 +71,8 @@ def main() -> None:
     asked = _arguments()
     rows = []
     for peer in PEERS:
-        python = _environment(asked.directory / peer.name, peer, fresh=asked.fresh)
+        directory = asked.directory.resolve() / peer.name
+        python = _environment(directory, peer, fresh=asked.fresh)
         done = subprocess.run(
             [python, str(WORKER), peer.name, str(asked.turns)],
             capture_output=True,
@@ -89,13 +102,14 @@ def _environment(directory: Path, peer: Peer, *, fresh: bool) -> str:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         _uv("venv", "--quiet", "--clear", "--python", version, str(directory))
         _uv("pip", "install", "--quiet", "--python", str(python), *peer.installs, *_ALSO)
-    if peer.name == "retrospan":  # what is measured is the checkout as it is now
+    if peer.imports == "retrospan":  # what is measured is the checkout as it is now
         _uv("pip", "install", "--quiet", "--python", str(python), "--reinstall", *peer.installs)
     return str(python)
 
 
 def _uv(*arguments: str) -> None:
-    subprocess.run(["uv", *arguments], check=True)
+    # From elsewhere: in the checkout, uv would hold the other libraries to this project's pins.
+    subprocess.run(["uv", *arguments], check=True, cwd=tempfile.gettempdir())
 
 
 def _import_ms(python: str, modules: str) -> float:

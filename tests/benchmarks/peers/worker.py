@@ -38,13 +38,18 @@ class Switch(SpanExporter):
 
     def __init__(self) -> None:
         self.encodes = False
+        self.encode: Callable[[Sequence[ReadableSpan]], object] = _encode
         self.spans = 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.spans += len(spans)
         if self.encodes:
-            encode_spans(spans).SerializeToString()
+            self.encode(spans)
         return SpanExportResult.SUCCESS
+
+
+def _encode(spans: Sequence[ReadableSpan]) -> bytes:
+    return encode_spans(spans).SerializeToString()
 
 
 def _documents() -> Iterator[list[Document]]:
@@ -86,15 +91,26 @@ def flat(tracer: Tracer) -> Answer:
     return answer
 
 
-def _retrospan(exporter: SpanExporter) -> tuple[Answer, Flush]:
+def _configured(exporter: Switch) -> tuple[Answer, Flush]:
+    exporter.encode = import_module("retrospan._wire").encoded
+    return _retrospan(exporter)
+
+
+def _retrospan(exporter: Switch) -> tuple[Answer, Flush]:
     retrospan: Any = import_module("retrospan")
     provider = _provider(exporter)
-    found = _documents()
+    documents = _documents()
+    # Made once, like the documents of the others.
+    found = cycle(
+        [
+            [retrospan.Passage(d["id"], d["content"], d["score"]) for d in next(documents)]
+            for _ in range(100)
+        ]
+    )
 
     class HelpDesk:
         def retrieve(self, input: str, depth: int) -> object:
-            passages = [retrospan.Passage(d["id"], d["content"], d["score"]) for d in next(found)]
-            return retrospan.Retrieval(input, passages)
+            return retrospan.Retrieval(input, next(found))
 
         def generate(self, input: str, context: Sequence[object]) -> object:
             return ANSWER
@@ -129,7 +145,7 @@ class Steps:
         return self.generate(question, self.assemble(self.retrieve(question)))
 
 
-def _openinference(exporter: SpanExporter) -> tuple[Answer, Flush]:
+def _openinference(exporter: Switch) -> tuple[Answer, Flush]:
     library: Any = import_module("openinference.instrumentation")
     provider = _provider(exporter)
     tracer: Any = library.OITracer(provider.get_tracer("peer"), library.TraceConfig())
@@ -140,7 +156,7 @@ def _openinference(exporter: SpanExporter) -> tuple[Answer, Flush]:
     return tracer.chain(steps.answer), provider.force_flush
 
 
-def _langfuse(exporter: SpanExporter) -> tuple[Answer, Flush]:
+def _langfuse(exporter: Switch) -> tuple[Answer, Flush]:
     library: Any = import_module("langfuse")
     client = library.Langfuse(
         public_key="pk-benchmark",
@@ -156,7 +172,7 @@ def _langfuse(exporter: SpanExporter) -> tuple[Answer, Flush]:
     return library.observe()(steps.answer), client.flush
 
 
-def _traceloop(exporter: SpanExporter) -> tuple[Answer, Flush]:
+def _traceloop(exporter: Switch) -> tuple[Answer, Flush]:
     library: Any = import_module("traceloop.sdk")
     decorators: Any = import_module("traceloop.sdk.decorators")
     processor = BatchSpanProcessor(exporter)
@@ -169,8 +185,9 @@ def _traceloop(exporter: SpanExporter) -> tuple[Answer, Flush]:
     return decorators.workflow(name="answer")(steps.answer), processor.force_flush
 
 
-PEERS: Final[Mapping[str, tuple[str, Callable[[SpanExporter], tuple[Answer, Flush]]]]] = {
-    "retrospan": ("retrospan", _retrospan),
+PEERS: Final[Mapping[str, tuple[str, Callable[[Switch], tuple[Answer, Flush]]]]] = {
+    "retrospan": ("retrospan", _configured),
+    "retrospan-sdk": ("retrospan", _retrospan),
     "openinference": ("openinference-instrumentation", _openinference),
     "langfuse": ("langfuse", _langfuse),
     "traceloop": ("traceloop-sdk", _traceloop),
