@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -153,6 +154,8 @@ def test_a_generator_behaves_in_every_way_as_it_did(
         assert driven(generate(returning(scripted)), body, steps) == expected
 
 
+# A generator that stays when it is closed is told of at its collection, decorated or not.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(BODIES, STEPS)
 def test_an_async_generator_behaves_in_every_way_as_it_did(
