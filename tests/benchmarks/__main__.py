@@ -10,11 +10,15 @@ from typing import Final
 
 from rich.console import Console
 
-from tests.benchmarks import assembler, lookups
+from tests.benchmarks import assembler, kills, lookups
 from tests.benchmarks.measurement import Run
 from tests.benchmarks.results import Results
 
-BENCHMARKS: Final[Mapping[str, Run]] = {"assembler": assembler.run, "lookups": lookups.run}
+BENCHMARKS: Final[Mapping[str, Run]] = {
+    "assembler": assembler.run,
+    "kills": kills.run,
+    "lookups": lookups.run,
+}
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import logging
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -49,6 +49,8 @@ class KillReport:
     """Starts of the service after its receiver died, failed ones included."""
     sent_again: int
     """Spans that were handed over again after a failed export."""
+    first_start_s: float
+    """From the first start of the service to its listening, with nothing to recover."""
     silences_s: tuple[float, ...]
     """From each kill of the receiver to the next service that listens."""
     account: Account
@@ -76,8 +78,12 @@ class Killings:
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._random = Random(seed)
+        self._victims = self._drawn_victims()
         self._store = f"embedded:{folder / 'data'}"
+        started_at = time.monotonic()
         self._service = Service(self._store, folder / "serve.log")
+        self._service.address("otlp-http")
+        self._first_start_s = time.monotonic() - started_at
         self._service.address("ready")
         self._senders = Senders(self._service, seed)
         self._kills: Counter[Victim] = Counter()
@@ -86,7 +92,7 @@ class Killings:
 
     def kill_one(self) -> Victim:
         """Kill at the next random moment, and see to it that there is a receiver again."""
-        victim = self._random.choice(VICTIMS)
+        victim = next(self._victims)
         time.sleep(self._random.uniform(0, 1.5))
         if victim == "owner":
             self._kill_owner()
@@ -109,6 +115,7 @@ class Killings:
             before_answer=self._before_answer,
             starts=self._starts,
             sent_again=self._senders.ledger.sent_again,
+            first_start_s=self._first_start_s,
             silences_s=tuple(self._silences_s),
             account=account_of(self._service, self._senders.ledger),
         )
@@ -118,6 +125,11 @@ class Killings:
         self._senders.stop()
         if self._service.alive:
             self._service.stop()
+
+    def _drawn_victims(self) -> Iterator[Victim]:
+        """Each as often as the others, in a random order."""
+        while True:
+            yield from self._random.sample(VICTIMS, len(VICTIMS))
 
     def _kill_owner(self) -> None:
         wait_until(self._owner_has_work, "a sealed segment and an owner")
