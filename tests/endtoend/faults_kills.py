@@ -174,8 +174,14 @@ class Killings:
 
     def _note_insert(self) -> None:
         self._before_insert += bool(waiting_segments(self._store, "sealed"))
-        attempts = spool_of(self._store) / "attempts.json"
-        self._within_insert += attempts.exists() and bool(orjson.loads(attempts.read_bytes()))
+        self._within_insert += self._insert_was_under_way()
+
+    def _insert_was_under_way(self) -> bool:
+        try:
+            return bool(orjson.loads((spool_of(self._store) / "attempts.json").read_bytes()))
+        except (OSError, ValueError):
+            # There is none yet, or the kill met the writing of it, before or after an insert.
+            return False
 
 
 def kill_again_and_again(
