@@ -141,10 +141,9 @@ class TraceReader:
             asked *= 2
 
     def _rows(self, trace_ids: Sequence[str]) -> list[RequestRow]:
-        return [
-            from_row(RequestRow, row)
-            for row in self._at("requests_by_trace", trace_ids, self._places(trace_ids))
-        ]
+        found = self._at("requests_by_trace", trace_ids, self._places(trace_ids))
+        live = [from_row(RequestRow, row) for row in found if not row["IsDeleted"]]
+        return sorted(live, key=lambda row: (row.timestamp, row.root_span_id))
 
     def _summaries(self, trace_ids: Sequence[str], places: _Places) -> list[RequestSummary]:
         return [request_summary(row) for row in self._at("summaries", trace_ids, places)]
