@@ -34,6 +34,7 @@ from retrospan_collector.ports import listen
 from retrospan_collector.spool import SpoolDirectory
 from retrospan_collector.store_url import EmbeddedStore, parse_store_url
 from retrospan_collector.writer import Writer
+from retrospan_collector.writer_lock import WriterLock
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--store", required=True, metavar="URL")
     parser.add_argument("--spool", required=True, type=Path, metavar="DIRECTORY")
     parser.add_argument("--clickhouse-port", type=int, default=0)
+    parser.add_argument("--parent", type=int, default=os.getppid(), metavar="PID")
     given = parser.parse_args(argv)
     options = OwnerOptions(
         store=str(given.store),
@@ -73,9 +75,9 @@ def main(argv: Sequence[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
     stop: SimpleQueue[None] = SimpleQueue()
     _stop_on_signals(stop)
-    _stop_with_parent(stop)
+    _stop_with_parent(stop, given.parent)
     _move_beside_the_data(options.store)
-    own(options, stop)
+    own(options, stop, given.parent)
     return 0
 
 
@@ -88,12 +90,25 @@ def _move_beside_the_data(store: str) -> None:
             os.chdir(target.engine_path)
 
 
-def own(options: OwnerOptions, stop: SimpleQueue[None]) -> None:
+def own(options: OwnerOptions, stop: SimpleQueue[None], parent: int) -> None:
     """Write and assemble until `stop` gets an item, then insert what is sealed and leave cleanly.
 
     A queue and not an event: a signal handler may put into it while the same thread waits on it.
+
+    Args:
+        parent: the process with which this owner ends.
     """
     spool = SpoolDirectory(options.spool)
+    with WriterLock(spool, parent) as lock:
+        while not lock.taken():
+            if _asked_to_stop(stop, within_s=0.1):
+                return
+        _write_and_assemble(options, spool, stop)
+
+
+def _write_and_assemble(
+    options: OwnerOptions, spool: SpoolDirectory, stop: SimpleQueue[None]
+) -> None:
     with _opened(options) as store:
         writer = Writer(store, spool)
         assembler = Assembler(store)
@@ -139,9 +154,9 @@ def _token(target: EmbeddedStore) -> str:
     return (before.token if before is not None else "") or secrets.token_urlsafe(32)
 
 
-def _asked_to_stop(stop: SimpleQueue[None]) -> bool:
+def _asked_to_stop(stop: SimpleQueue[None], within_s: float = 0.5) -> bool:
     try:
-        stop.get(timeout=0.5)
+        stop.get(timeout=within_s)
     except Empty:
         return False
     return True
@@ -199,9 +214,11 @@ def _stop_on_signals(stop: SimpleQueue[None]) -> None:
         signal.signal(number, handle)
 
 
-def _stop_with_parent(stop: SimpleQueue[None]) -> None:
-    """Stop when the process that started us is gone: nobody else would."""
-    parent = os.getppid()
+def _stop_with_parent(stop: SimpleQueue[None], parent: int) -> None:
+    """Stop when the process that started us is gone: nobody else would.
+
+    It says who it is, because it may be gone before we can ask.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 

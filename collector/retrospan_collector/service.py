@@ -178,7 +178,10 @@ def _announced(child: ChildProcess) -> Endpoints:
 
 
 def _owner_arguments(spool: SpoolDirectory, port: int) -> list[str]:
-    return ["owner", "--spool", str(spool.path.absolute()), "--clickhouse-port", str(port)]
+    return [
+        *("owner", "--spool", str(spool.path.absolute())),
+        *("--clickhouse-port", str(port), "--parent", str(os.getpid())),
+    ]
 
 
 def _default_spool(store: StoreUrl) -> Path:

@@ -13,4 +13,7 @@ class GrpcExporter(OTLPSpanExporter):
     """Encodes by `_wire`; a version of the SDK that does not ask for it encodes by itself."""
 
     def _translate_data(self, data: Sequence[ReadableSpan]) -> ExportTraceServiceRequest:
-        return ExportTraceServiceRequest.FromString(encoded(data))
+        try:
+            return ExportTraceServiceRequest.FromString(encoded(data))
+        except Exception:  # what ours cannot write, the SDK's encoder may
+            return super()._translate_data(data)

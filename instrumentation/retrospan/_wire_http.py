@@ -25,8 +25,13 @@ class HttpExporter(OTLPSpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send the spans."""
-        send = getattr(getattr(self, "_client", None), "export", None)
-        if send is None or self._shutdown or os.environ.get(_OWN_METRICS):
+        if os.environ.get(_OWN_METRICS):
             return super().export(spans)
-        sent: object = getattr(send(encoded(spans)), "success", False)
+        try:
+            stopped, send, body = self._shutdown, self._client.export, encoded(spans)
+            sent = None if stopped else send(body).success
+        except Exception:  # another version's private parts: sent twice is better than not at all
+            sent = None
+        if sent is None:
+            return super().export(spans)
         return SpanExportResult.SUCCESS if sent else SpanExportResult.FAILURE

@@ -10,13 +10,14 @@ from typing import Final
 
 from rich.console import Console
 
-from tests.benchmarks import assembler, instrumentation, instrumentation_soak, lookups
+from tests.benchmarks import assembler, instrumentation, instrumentation_soak, kills, lookups
 from tests.benchmarks.measurement import Run
 from tests.benchmarks.results import Results
 
 BENCHMARKS: Final[Mapping[str, Run]] = {
     "assembler": assembler.run,
     "instrumentation": instrumentation.run,
+    "kills": kills.run,
     "lookups": lookups.run,
     "soak": instrumentation_soak.run,
 }

@@ -7,17 +7,16 @@ holds the hour and has assembled nothing of it; its look-backs go on meanwhile a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import timedelta
-from time import perf_counter, process_time, thread_time
+from time import perf_counter
 from typing import Final
 
 import orjson
 
 from retrospan_collector.assembler.loop import Assembler
 from retrospan_collector.clickhouse.connection import Store
-from tests.benchmarks.measurement import Beside, Measurement, Say, WrongAnswer
+from tests.benchmarks.measurement import Beside, Measurement, Say, Spent, Stopwatch, WrongAnswer
 from tests.benchmarks.store import Contents, StoredRequests, stored_requests
 
 HOUR: Final = timedelta(hours=1)
@@ -43,40 +42,22 @@ SELECT TraceId, SpanAttributes FROM otel_traces WHERE SampleKey IN {sample_keys:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What some work took, and for how many requests."""
-
-    requests: int
-    wall_s: float
-    thread_s: float
-    """Processor time of the working thread: Python and the driver."""
-    process_s: float
-    """Processor time of all threads, the engine's with its merges included."""
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            requests=self.requests + other.requests,
-            wall_s=self.wall_s + other.wall_s,
-            thread_s=self.thread_s + other.thread_s,
-            process_s=self.process_s + other.process_s,
-        )
-
-
 def run(*, quick: bool, say: Say) -> list[Measurement]:
     """Assemble the backlog; read and parse some of the same spans, and nothing else, beside it."""
     with stored_requests(QUICK if quick else BACKLOG, say) as stored:
         for statement in (*_FORGET, _TOUCH):
             stored.store.command(statement)
-        read = _spent(lambda: _read_and_parse(stored.store))
-        assembled = _spent(lambda: _assemble(stored, say))
-        if assembled.requests != stored.contents.traced:
-            raise WrongAnswer(f"{assembled.requests} of {stored.contents.traced} were assembled")
-        read += _spent(lambda: _read_and_parse(stored.store))
-    return _figures(assembled, read)
+        before = _read_alone(stored.store)
+        watch = Stopwatch()
+        requests = _assemble(stored, say)
+        assembled = watch.spent()
+        if requests != stored.contents.traced:
+            raise WrongAnswer(f"{requests} of {stored.contents.traced} were assembled")
+        read = before + _read_alone(stored.store)
+    return _figures(requests, assembled, 2 * min(_READ_ALONE, requests), read)
 
 
-def _figures(assembled: Spent, read: Spent) -> list[Measurement]:
+def _figures(requests: int, assembled: Spent, requests_read: int, read: Spent) -> list[Measurement]:
     def rate(name: str, value: float, beside: float, bar: float | None = None) -> Measurement:
         alone = Beside(name="reading and parsing alone", value=beside)
         return Measurement(name=name, value=value, unit="/s", at_least=bar, beside=(alone,))
@@ -85,19 +66,19 @@ def _figures(assembled: Spent, read: Spent) -> list[Measurement]:
     return [
         rate(
             "requests a second of the thread",
-            assembled.requests / assembled.thread_s,
-            read.requests / read.thread_s,
+            requests / assembled.thread_s,
+            requests_read / read.thread_s,
             bar=2000,
         ),
         rate(
             "requests a second of all threads",
-            assembled.requests / assembled.process_s,
-            read.requests / read.process_s,
+            requests / assembled.process_s,
+            requests_read / read.process_s,
         ),
         rate(
             "requests a second by the clock",
-            assembled.requests / assembled.wall_s,
-            read.requests / read.wall_s,
+            requests / assembled.wall_s,
+            requests_read / read.wall_s,
         ),
         Measurement(
             name="backlog of an hour, times real time",
@@ -106,17 +87,6 @@ def _figures(assembled: Spent, read: Spent) -> list[Measurement]:
             at_least=5,
         ),
     ]
-
-
-def _spent(work: Callable[[], int]) -> Spent:
-    wall, thread, process = perf_counter(), thread_time(), process_time()
-    requests = work()
-    return Spent(
-        requests=requests,
-        wall_s=perf_counter() - wall,
-        thread_s=thread_time() - thread,
-        process_s=process_time() - process,
-    )
 
 
 def _assemble(stored: StoredRequests, say: Say) -> int:
@@ -132,13 +102,14 @@ def _assemble(stored: StoredRequests, say: Say) -> int:
             return requests
 
 
-def _read_and_parse(store: Store) -> int:
+def _read_alone(store: Store) -> Spent:
     """Read spans in the batches and the order the assembler reads them in, and parse their JSON."""
     keys = [row["SampleKey"] for row in store.query(_KEYS, {"traces": _READ_ALONE})]
+    watch = Stopwatch()
     for start in range(0, len(keys), _TRACES_PER_READ):
         rows = store.query(_SPANS, {"sample_keys": keys[start : start + _TRACES_PER_READ]})
         _parse([text for row in rows for text in row["SpanAttributes"].values()])
-    return len(keys)
+    return watch.spent()
 
 
 def _parse(texts: Sequence[str]) -> None:

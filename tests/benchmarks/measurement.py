@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter, process_time, thread_time
 from typing import Protocol
 
 Say = Callable[[str], None]
@@ -51,6 +52,41 @@ class Run(Protocol):
 
     def __call__(self, *, quick: bool, say: Say) -> list[Measurement]:
         """Measure; the quick form shows in seconds that all of it works, and its times nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What some work took."""
+
+    wall_s: float
+    thread_s: float
+    """Processor time of the thread that asked: Python and the driver."""
+    process_s: float
+    """Processor time of all threads, the engine's included. Other programs on the machine
+    lengthen it little."""
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            wall_s=self.wall_s + other.wall_s,
+            thread_s=self.thread_s + other.thread_s,
+            process_s=self.process_s + other.process_s,
+        )
+
+
+class Stopwatch:
+    """Runs from the moment it is made."""
+
+    def __init__(self) -> None:
+        self._began = (perf_counter(), thread_time(), process_time())
+
+    def spent(self) -> Spent:
+        """What it took until now."""
+        wall, thread, process = self._began
+        return Spent(
+            wall_s=perf_counter() - wall,
+            thread_s=thread_time() - thread,
+            process_s=process_time() - process,
+        )
 
 
 class WrongAnswer(Exception):

@@ -30,6 +30,9 @@ LABELS = (
     "UNRESOLVED",
 )
 
+WIDTH = 36
+"""Of a language's column."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
@@ -70,11 +73,11 @@ def _follow(service: Service, language: Language, working: Path) -> Followed:
 def side_by_side(followed: Mapping[Language, Followed]) -> Iterator[str]:
     """The figures, a column a language."""
     columns = list(followed.values())
-    yield _row("", *(f"{language:>26}" for language in followed))
-    yield _row("questions", *(f"{one.run['cases']:>26}" for one in columns))
+    yield _row("", *(f"{language:>{WIDTH}}" for language in followed))
+    yield _row("questions", *(f"{one.run['cases']:>{WIDTH}}" for one in columns))
     for name in columns[0].run["metrics"]:
         yield _row(name, *(_figure(one.run["metrics"][name]) for one in columns))
-    yield _row("failed, all diagnosed", *(f"{one.failed:>26}" for one in columns))
+    yield _row("failed, all diagnosed", *(f"{one.failed:>{WIDTH}}" for one in columns))
     for label in LABELS:
         counts = [one.diagnosis["labels"].get(label, 0) for one in columns]
         shares = zip(counts, columns, strict=True)
@@ -89,11 +92,12 @@ def _row(name: str, *cells: str) -> str:
 
 def _figure(metric: Mapping[str, Any]) -> str:
     limits = f"[{metric['lower']:.3f}, {metric['upper']:.3f}]"
-    return f"{metric['estimate']:.3f} {limits}".rjust(26)
+    left_out = f", {metric['excluded']} excluded" if metric["excluded"] else ""
+    return f"{metric['estimate']:.3f} {limits}{left_out}".rjust(WIDTH)
 
 
 def _share(count: int, of: int) -> str:
-    return (f"{count} ({count / of:.1%})" if of else f"{count}").rjust(26)
+    return (f"{count} ({count / of:.1%})" if of else f"{count}").rjust(WIDTH)
 
 
 def main() -> None:

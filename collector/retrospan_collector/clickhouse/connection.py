@@ -23,6 +23,7 @@ from retrospan_collector.clickhouse.ownership import (
     holder_of,
     read_note,
 )
+from retrospan_collector.clickhouse.pandas_import import pandas_left_out
 from retrospan_collector.clickhouse.parameters import bound
 from retrospan_collector.clickhouse.rows import columns, to_row
 from retrospan_collector.errors import StoreUnreachable
@@ -103,10 +104,12 @@ class Store:
         """Insert rows of one type by column name; none is nothing to do."""
         if not rows:
             return
+        client = self._client()
         with engine_failures(self.address):
-            self._client().insert(
-                table, [to_row(row) for row in rows], column_names=columns(type(rows[0]))
-            )
+            context = client.create_insert_context(table, column_names=columns(type(rows[0])))
+            with pandas_left_out():
+                context.data = [to_row(row) for row in rows]
+            client.data_insert(context)
 
     def insert_bytes(
         self,

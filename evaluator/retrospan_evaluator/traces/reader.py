@@ -1,14 +1,16 @@
 """Reads recorded requests back from the store.
 
-Every look-up by trace id names its sample key too, because the tables are sorted by that. A list
-finds the keys of its requests on narrow columns first and reads texts for those only.
+Every look-up by trace id names its sample key too, because the tables are sorted by that, after
+service and day. So a look-up, like a list, finds the keys of its requests on narrow columns first
+and reads wide ones for those only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from retrospan_collector.clickhouse.connection import Store
 from retrospan_collector.clickhouse.request_row import RequestRow
@@ -46,6 +48,19 @@ class RequestFilter:
         return {"service": self.service, "run_id": self.run_id, "replays": int(replays)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Services and days in which requests lie: with the sample key, what the table is sorted by."""
+
+    services: list[str]
+    days: list[str]
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> _Places:
+        found = {(row["ServiceName"], row["Day"].isoformat()) for row in rows}
+        return cls(sorted({name for name, _ in found}), sorted({day for _, day in found}))
+
+
 class TraceReader:
     """Finds recorded requests by trace id, one or many, and lists the newest.
 
@@ -69,7 +84,7 @@ class TraceReader:
         chosen = [row for row in rows if root_span_id in (None, row.root_span_id)]
         if len(chosen) == 1:
             return self._with_texts(chosen)[0]
-        roots = self._summaries([trace_id])[::-1]
+        roots = self._summaries([trace_id], self._places([trace_id]))[::-1]
         if chosen:
             raise SeveralRequests(trace_id, roots)
         raise UnknownTrace(
@@ -92,11 +107,13 @@ class TraceReader:
         self, limit: int, since: datetime, only: RequestFilter | None = None
     ) -> list[RequestSummary]:
         """The newest requests since then, newest first."""
-        keys = self._latest_keys(limit, since, only or RequestFilter())
+        rows = self._latest_keys(limit, since, only or RequestFilter())
+        places = _Places.of(rows)
+        keys = {(row["TraceId"], row["RootSpanId"]) for row in rows}
         found = [
             summary
             for batch in _batches(sorted({trace_id for trace_id, _ in keys}))
-            for summary in self._summaries(batch)
+            for summary in self._summaries(batch, places)
             if (summary.trace_id, summary.root_span_id) in keys
         ]
         return sorted(found, key=lambda summary: summary.started_at, reverse=True)
@@ -108,7 +125,7 @@ class TraceReader:
 
     def _latest_keys(
         self, limit: int, since: datetime, only: RequestFilter
-    ) -> set[tuple[str, str]]:
+    ) -> list[dict[str, Any]]:
         """Keys of the newest live rows: read twice as many until enough of them are left."""
         asked = 2 * limit
         while True:
@@ -120,16 +137,27 @@ class TraceReader:
             exhausted = not rows or rows[0]["RowsRead"] < asked
             if exhausted or len(live) >= limit:
                 live.sort(key=lambda row: row["Timestamp"], reverse=True)
-                return {(row["TraceId"], row["RootSpanId"]) for row in live[:limit]}
+                return live[:limit]
             asked *= 2
 
     def _rows(self, trace_ids: Sequence[str]) -> list[RequestRow]:
-        rows = self._store.query(statement("requests_by_trace"), _keys(trace_ids))
-        return [from_row(RequestRow, row) for row in rows]
+        found = self._at("requests_by_trace", trace_ids, self._places(trace_ids))
+        live = [from_row(RequestRow, row) for row in found if not row["IsDeleted"]]
+        return sorted(live, key=lambda row: (row.timestamp, row.root_span_id))
 
-    def _summaries(self, trace_ids: Sequence[str]) -> list[RequestSummary]:
-        rows = self._store.query(statement("summaries"), _keys(trace_ids))
-        return [request_summary(row) for row in rows]
+    def _summaries(self, trace_ids: Sequence[str], places: _Places) -> list[RequestSummary]:
+        return [request_summary(row) for row in self._at("summaries", trace_ids, places)]
+
+    def _places(self, trace_ids: Sequence[str]) -> _Places:
+        return _Places.of(self._store.query(statement("places_of_traces"), _keys(trace_ids)))
+
+    def _at(self, name: str, trace_ids: Sequence[str], places: _Places) -> list[dict[str, Any]]:
+        if not places.days:
+            return []
+        return self._store.query(
+            statement(name),
+            {**_keys(trace_ids), "services": places.services, "days": places.days},
+        )
 
     def _with_texts(self, rows: Sequence[RequestRow]) -> list[RecordedRequest]:
         texts: dict[str, StoredText] = {}

@@ -2,7 +2,9 @@
 -- texts would read every text of the window. More are read than wanted, because a request that
 -- was written again, or taken back, stands here more than once until parts are merged. RowsRead
 -- tells whether the window held more.
-SELECT TraceId, RootSpanId, Timestamp, IsDeleted, count() OVER () AS RowsRead
+SELECT
+    ServiceName, toDate(Timestamp, 'UTC') AS Day, TraceId, RootSpanId, Timestamp, IsDeleted,
+    count() OVER () AS RowsRead
 FROM
 (
     SELECT ServiceName, TraceId, RootSpanId, SampleKey, Timestamp, Version, IsDeleted

@@ -1,4 +1,4 @@
--- What a list shows of the requests of traces whose ids are known, newest first.
+-- What a list shows of the requests of traces whose ids and places are known, newest first.
 SELECT
     TraceId, RootSpanId, ServiceName, Timestamp, SystemName, RunId, CaseId, Status, ErrorType,
     ReplayClass, Question, Answer,
@@ -11,7 +11,10 @@ FROM
         TraceId, RootSpanId, ServiceName, Timestamp, SystemName, RunId, CaseId, Status, ErrorType,
         ReplayClass, Question, Answer, PassageId, BudgetRule, PassagePromptPosition, IsDeleted
     FROM requests
-    PREWHERE SampleKey IN {sample_keys:Array(UInt64)} AND TraceId IN {trace_ids:Array(String)}
+    PREWHERE ServiceName IN {services:Array(String)}
+        AND toDate(Timestamp, 'UTC') IN {days:Array(Date)}
+        AND SampleKey IN {sample_keys:Array(UInt64)}
+        AND TraceId IN {trace_ids:Array(String)}
     ORDER BY Version DESC
     LIMIT 1 BY ServiceName, toDate(Timestamp, 'UTC'), SampleKey, TraceId, RootSpanId
 )
