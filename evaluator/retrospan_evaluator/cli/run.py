@@ -136,7 +136,7 @@ def metric_lines(metrics: Sequence[MetricSummary], width: int) -> Iterator[Text]
     widest = max((len(metric.name) for metric in metrics), default=0)
     for metric in metrics:
         yield Text(f"  {pad(metric.name, widest)}  {_figures(metric)}")
-        if metric.failed and metric.worst is not None and metric.best is not None:
+        if metric.n and metric.failed and metric.worst is not None and metric.best is not None:
             limits = f"between {percent(metric.worst)} and {percent(metric.best)}"
             unknown = f"{limits} of all {metric.n + metric.failed}: {metric.failed} not measured"
             yield Text(f"  {' ' * widest}  {unknown}", style="yellow")
