@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--parent", type=int, default=os.getppid(), metavar="PID")
     given = parser.parse_args(argv)
     options = OwnerOptions(
-        store=str(given.store),
+        store=_absolute(given.store),
         spool=given.spool.absolute(),
         clickhouse_port=given.clickhouse_port,
     )
@@ -84,6 +84,12 @@ def main(argv: Sequence[str]) -> int:
     _move_beside_the_data(options.store)
     own(options, stop, given.parent)
     return 0
+
+
+def _absolute(store: str) -> str:
+    """The URL as it reads from any folder; this process does not stay in the one it began in."""
+    target = parse_store_url(store)
+    return str(target) if isinstance(target, EmbeddedStore) else store
 
 
 def _move_beside_the_data(store: str) -> None:
