@@ -8,7 +8,11 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import IO
+
+SENTENCE_MARK = "retrospan-collector: "
+"""Before the sentence with which this program ends when it cannot do what it was asked."""
 
 
 class ChildProcess:
@@ -55,24 +59,33 @@ class ChildProcess:
         """Pass on what it wrote to stderr, and from now on at once."""
         with self._lock:
             self._released = True
-            sys.stderr.write("".join(self._held))
+            _say("".join(self._held))
             self._held.clear()
 
     def failure(self) -> str:
-        """Why it ended before it was of use: its own sentence if it gave one."""
+        """Why it ended before it was of use: its own sentence if it gave one.
+
+        What else it wrote is passed on, as it would have been had it gone on.
+        """
         code = self.process.wait()
         self._pump.join()
         with self._lock:
-            lines = [line.strip() for line in self._held if line.strip()]
-        if code == 1 and len(lines) == 1:
-            return lines[0]
+            said = [line for line in self._held if line.startswith(SENTENCE_MARK)]
+            if said:
+                self._held.remove(said[-1])
         self.release()
+        if said:
+            return said[-1].removeprefix(SENTENCE_MARK).strip()
         return f"{self._name} ended with code {code} before it was ready"
 
     def stop(self, timeout_s: float) -> bool:
         """Ask it to end and wait; False if it had to be killed."""
         self.process.terminate()
         return self.wait(timeout_s)
+
+    def leave(self) -> None:
+        """Let it go on by itself; it is reaped if it ends while this process is still here."""
+        threading.Thread(target=self.process.wait, name="child-left", daemon=True).start()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for its end and free its pipes; False if it had to be killed."""
@@ -94,6 +107,12 @@ class ChildProcess:
         for line in stream or ():
             with self._lock:
                 if self._released:
-                    sys.stderr.write(line)
+                    _say(line)
                 else:
                     self._held.append(line)
+
+
+def _say(text: str) -> None:
+    # Whoever read our stderr may be gone; a child whose pipe nobody empties would stand still.
+    with suppress(OSError):
+        sys.stderr.write(text)

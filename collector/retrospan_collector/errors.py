@@ -4,6 +4,7 @@ CollectorError
 ├── StoreError
 │   ├── InvalidStoreUrl     what was typed is not a store
 │   ├── EngineMissing       an embedded store without the engine installed
+│   ├── FolderUnusable      a directory of ours cannot be created or written to
 │   ├── StoreInUse          another process owns the directory
 │   ├── StoreUnreachable    nothing answers, or it refuses us
 │   ├── SchemaTooNew        written by a newer version of this program
@@ -28,6 +29,10 @@ class InvalidStoreUrl(StoreError):
 
 class EngineMissing(StoreError):
     """An embedded store was named and the engine is not installed."""
+
+
+class FolderUnusable(StoreError):
+    """A directory that we keep something in cannot be created or written to."""
 
 
 class StoreInUse(StoreError):

@@ -30,9 +30,11 @@ from retrospan_collector.clickhouse.ownership import (
 from retrospan_collector.errors import StoreError
 from retrospan_collector.face.engine import FaceEngine
 from retrospan_collector.face.server import FaceServer
-from retrospan_collector.ports import listen
+from retrospan_collector.folders import OTHER_FOLDER, kept_in, reason
+from retrospan_collector.ports import listen, port
 from retrospan_collector.spool import SpoolDirectory
 from retrospan_collector.store_url import EmbeddedStore, parse_store_url
+from retrospan_collector.troubles import Part, Troubles
 from retrospan_collector.writer import Writer
 from retrospan_collector.writer_lock import WriterLock
 
@@ -64,21 +66,30 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="retrospan-collector owner", allow_abbrev=False)
     parser.add_argument("--store", required=True, metavar="URL")
     parser.add_argument("--spool", required=True, type=Path, metavar="DIRECTORY")
-    parser.add_argument("--clickhouse-port", type=int, default=0)
+    parser.add_argument("--clickhouse-port", type=port, default=0)
     parser.add_argument("--parent", type=int, default=os.getppid(), metavar="PID")
     given = parser.parse_args(argv)
     options = OwnerOptions(
-        store=str(given.store),
+        store=_absolute(given.store),
         spool=given.spool.absolute(),
         clickhouse_port=given.clickhouse_port,
     )
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    for driver in ("clickhouse_connect", "urllib3"):
+        # They log every failure that they then raise, and we say each in a sentence.
+        logging.getLogger(driver).setLevel(logging.CRITICAL + 1)
     stop: SimpleQueue[None] = SimpleQueue()
     _stop_on_signals(stop)
     _stop_with_parent(stop, given.parent)
     _move_beside_the_data(options.store)
     own(options, stop, given.parent)
     return 0
+
+
+def _absolute(store: str) -> str:
+    """The URL as it reads from any folder; this process does not stay in the one it began in."""
+    target = parse_store_url(store)
+    return str(target) if isinstance(target, EmbeddedStore) else store
 
 
 def _move_beside_the_data(store: str) -> None:
@@ -110,19 +121,22 @@ def _write_and_assemble(
     options: OwnerOptions, spool: SpoolDirectory, stop: SimpleQueue[None]
 ) -> None:
     with _opened(options) as store:
-        writer = Writer(store, spool)
+        troubles = Troubles(spool.path)
+        with kept_in(spool.path, "received traces", OTHER_FOLDER):
+            writer = Writer(store, spool)
         assembler = Assembler(store)
         loops = [
-            _Loop("writer", lambda: writer.round().inserted > 0),
-            _Loop("assembler", lambda: assembler.round(datetime.now(UTC)).behind),
+            _Loop("writer", lambda: writer.round().inserted > 0, troubles),
+            _Loop("assembler", lambda: assembler.round(datetime.now(UTC)).behind, troubles),
         ]
         while not _asked_to_stop(stop) and all(loop.alive for loop in loops):
             pass
         for loop in loops:
             loop.stop()
-        _drain(writer)
-        assembler.round(datetime.now(UTC))
-        writer.close()
+        with kept_in(spool.path, "received traces", OTHER_FOLDER):
+            _drain(writer)
+            assembler.round(datetime.now(UTC))
+            writer.close()
 
 
 @contextmanager
@@ -171,15 +185,17 @@ def _drain(writer: Writer) -> None:
 class _Loop:
     """Rounds of one kind of work in a thread, until it is stopped.
 
-    A round that fails is logged and comes again: the store may be away for a while. Only an
-    error that is not the store's ends the loop, and with it the owner, which is then restarted.
+    A round that fails is logged and comes again: the store may be away for a while, or the disk
+    full. Any other error ends the loop, and with it the owner, which is then restarted.
     """
 
-    def __init__(self, name: str, work: Callable[[], bool]) -> None:
+    def __init__(self, part: Part, work: Callable[[], bool], troubles: Troubles) -> None:
+        self._part = part
         self._work = work
+        self._troubles = troubles
         self._stop = threading.Event()
         self._said = ""
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=part, daemon=True)
         self._thread.start()
 
     @property
@@ -197,13 +213,18 @@ class _Loop:
             try:
                 more = self._work()
                 self._said = ""
-            except StoreError as error:
+                self._troubles.worked(self._part)
+            except (StoreError, OSError) as error:
                 more = False
-                if str(error) != self._said:
-                    logger.warning("%s failed and comes again: %s", self._thread.name, error)
-                    self._said = str(error)
+                self._failed(reason(error) if isinstance(error, OSError) else str(error))
             if not more:
                 self._stop.wait(ROUND_S)
+
+    def _failed(self, sentence: str) -> None:
+        self._troubles.failed(self._part, sentence)
+        if sentence != self._said:
+            logger.warning("%s failed and comes again: %s", self._part, sentence)
+            self._said = sentence
 
 
 def _stop_on_signals(stop: SimpleQueue[None]) -> None:

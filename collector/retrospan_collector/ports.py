@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import socket
@@ -25,6 +26,14 @@ class Holder:
 
     def __str__(self) -> str:
         return f"process {self.pid} ({self.command})"
+
+
+def port(text: str) -> int:
+    """A port as it is typed, for argparse."""
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535 and got {number}")
+    return number
 
 
 def listen(name: str, port: int) -> socket.socket:

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from retrospan_collector.errors import StoreInUse
+from retrospan_collector.folders import OTHER_FOLDER, kept_in
 from retrospan_collector.otlp.grpc_server import start_grpc_server
 from retrospan_collector.otlp.http_server import serve_http
 from retrospan_collector.otlp.intake import TraceIntake
@@ -30,6 +31,9 @@ from retrospan_collector.spool import SpoolDirectory
 from retrospan_collector.spool_recovery import Recovery, recover
 
 _LOCK_NAME = "receiver.lock"
+
+_TEMPORARY = " temporary"
+"""Behind the process id in the lock."""
 
 _GRACE_S = 5.0
 """For calls that have begun when the receiver stops."""
@@ -57,6 +61,7 @@ class Receiver:
         grpc_port: int = 0,
         http_port: int = 0,
         limits: Limits | None = None,
+        temporary: bool = False,
         sync: Callable[[int], None] = os.fsync,
     ) -> None:
         """Prepare; nothing is taken yet.
@@ -66,11 +71,13 @@ class Receiver:
             grpc_port: Loopback port; 0 picks a free one.
             http_port: Loopback port; 0 picks a free one.
             limits: Bounds on size and time.
+            temporary: It ends with the commands that use it, and nobody may stop it before.
             sync: Makes a file durable before its requests are answered.
         """
         self._spool = spool
         self._asked = ReceiverPorts(grpc_port, http_port)
         self._limits = limits or Limits()
+        self._temporary = temporary
         self._sync = sync
         self.recovered = Recovery()
         """What entering found left open."""
@@ -81,13 +88,15 @@ class Receiver:
         return self._ports
 
     def __enter__(self) -> Self:
-        self._lock = SpoolLock(self._spool)
+        self._lock = SpoolLock(self._spool, temporary=self._temporary)
         try:
-            self.recovered = recover(self._spool)
+            with kept_in(self._spool.path, "received traces", OTHER_FOLDER):
+                self.recovered = recover(self._spool)
             # grpcio can only bind by itself and does not say why it could not: ask first.
             listen("otlp-grpc", self._asked.grpc).close()
             self._http_socket = listen("otlp-http", self._asked.http)
-            self._writer = SegmentWriter(self._spool, sync=self._sync)
+            with kept_in(self._spool.path, "received traces", OTHER_FOLDER):
+                self._writer = SegmentWriter(self._spool, sync=self._sync)
             try:
                 self._start()
             except BaseException:
@@ -137,19 +146,22 @@ class Receiver:
 class SpoolLock:
     """The right to write to a spool: one receiver at a time, however it was started."""
 
-    def __init__(self, spool: SpoolDirectory) -> None:
-        """Take the lock; StoreInUse names the process that has it."""
+    def __init__(self, spool: SpoolDirectory, *, temporary: bool = False) -> None:
+        """Take the lock; StoreInUse names the process that has it.
+
+        Args:
+            temporary: Written down, because nobody should be told to stop such a service.
+        """
         path = spool.path / _LOCK_NAME
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with kept_in(spool.path, "received traces", OTHER_FOLDER):
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         if not _lock(self._descriptor):
             os.close(self._descriptor)
-            raise StoreInUse(
-                f"the spool {spool.path} is in use by process "
-                f"{path.read_text(encoding='ascii') or 'that is just starting'}: a service runs "
-                "for this store already and every command uses it; stop it to start another"
-            )
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+            raise StoreInUse(_in_use(path))
+        holder = f"{os.getpid()}{_TEMPORARY if temporary else ''}"
+        with kept_in(spool.path, "received traces", OTHER_FOLDER):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, holder.encode(), 0)
 
     def release(self) -> None:
         """Let the next receiver have the spool."""
@@ -169,6 +181,20 @@ class SpoolLock:
         finally:
             os.close(descriptor)
         return False
+
+
+def _in_use(path: Path) -> str:
+    holder, _, kind = path.read_text(encoding="ascii").partition(" ")
+    taken = f"the spool {path.parent} is in use by process {holder or 'that is just starting'}"
+    if kind == _TEMPORARY.strip():
+        return (
+            f"{taken}, which serves a command that is running now (run, replay, diagnose or demo): "
+            "wait for that command to end and begin again"
+        )
+    return (
+        f"{taken}: a service runs for this store already and every command uses it; "
+        "stop it to start another"
+    )
 
 
 def _lock(descriptor: int) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -16,16 +18,26 @@ from types import FrameType
 import orjson
 
 from retrospan_collector.child import ChildProcess
+from retrospan_collector.clickhouse.failures import nothing_answers
 from retrospan_collector.clickhouse.ownership import OwnerNote, read_note
 from retrospan_collector.errors import StoreError, StoreUnreachable
+from retrospan_collector.folders import OTHER_FOLDER, kept_in
 from retrospan_collector.ports import LOOPBACK
 from retrospan_collector.receiver import Receiver, ReceiverPorts, SpoolLock
+from retrospan_collector.sharing import ServiceShare, starting_alone
 from retrospan_collector.spool import SpoolDirectory
-from retrospan_collector.store_url import EmbeddedStore, StoreUrl, parse_store_url
+from retrospan_collector.store_url import EmbeddedStore, ServedStore, StoreUrl, parse_store_url
 from retrospan_collector.supervisor import DRAIN_S, OwnerSupervisor
+from retrospan_collector.troubles import Troubles
 
 READY = "ready"
 """The last line a starting service announces."""
+
+SHARED = "shared"
+"""What a temporary service says that should end and is still used by other commands."""
+
+_KNOCK_S = 10.0
+"""As long as the driver gives a server to accept a connection."""
 
 _OWNER_RETURNS_S = 20.0
 """How long a command waits for an owner that is being started again."""
@@ -67,13 +79,21 @@ def serve(
 ) -> None:
     """Run the service until SIGTERM, SIGINT or the return of `until`, then insert what is left.
 
-    Announces one line an address and then `ready`. Must be called in the main thread, because it
-    handles signals.
+    One that ends with `until` is temporary: a command started it for itself, and nobody is told
+    to stop it. Announces one line an address and then `ready`. Must be called in the main thread,
+    because it handles signals.
     """
     store = parse_store_url(options.store)
+    if isinstance(store, ServedStore):
+        _knock(store)
     spool = SpoolDirectory(options.spool or _default_spool(store))
     state = _state_path(store, spool.path)
-    receiver = Receiver(spool, grpc_port=options.otlp_grpc_port, http_port=options.otlp_http_port)
+    receiver = Receiver(
+        spool,
+        grpc_port=options.otlp_grpc_port,
+        http_port=options.otlp_http_port,
+        temporary=until is not None,
+    )
     events: SimpleQueue[OwnerNote | StoreError | None] = SimpleQueue()
     owner = OwnerSupervisor(
         lambda port: _owner_arguments(spool, port),
@@ -81,6 +101,7 @@ def serve(
         state,
         options.clickhouse_port,
         events.put,
+        Troubles(spool.path),
     )
     with _stopped_by_signals(events, until):
         try:
@@ -103,8 +124,7 @@ def running_service(store_url: str) -> Endpoints | None:
 
     `clickhouse` is empty while the service's owner is being started again.
     """
-    store = parse_store_url(store_url)
-    state = _state_path(store, _default_spool(store))
+    state = state_path(store_url)
     try:
         note = orjson.loads((state / "receiver.json").read_bytes())
         if not SpoolLock.held(Path(note["spool"])):
@@ -119,22 +139,36 @@ def running_service(store_url: str) -> Endpoints | None:
 
 @contextmanager
 def service_for(store_url: str) -> Iterator[Endpoints]:
-    """The running service of a store, or a temporary one for as long as the block lasts."""
+    """The running service of a store, or a temporary one for as long as the block lasts.
+
+    A temporary one that another command has started is shared, and outlives that command for
+    as long as it is.
+    """
+    share = ServiceShare(state_path(store_url))
+    with ExitStack() as stack:
+        stack.callback(share.release)
+        with starting_alone(state_path(store_url)):
+            endpoints = _answering(store_url)
+            if endpoints is None:
+                endpoints = stack.enter_context(temporary_service(store_url))
+        # Before a service of our own is asked to end.
+        stack.callback(share.release)
+        yield endpoints
+
+
+def _answering(store_url: str) -> Endpoints | None:
+    """The running service, once its store answers; None when none runs."""
     running = running_service(store_url)
-    if running is None:
-        with temporary_service(store_url) as endpoints:
-            yield endpoints
-        return
     deadline = time.monotonic() + _OWNER_RETURNS_S
     while running is not None and not running.clickhouse and time.monotonic() < deadline:
         time.sleep(0.1)
         running = running_service(store_url)
-    if running is None or not running.clickhouse:
+    if running is not None and not running.clickhouse:
         raise StoreUnreachable(
             f"a service runs for {parse_store_url(store_url)} and its store does not answer: "
-            "see what `retrospan serve` printed"
+            "`retrospan doctor` says why"
         )
-    yield running
+    return running
 
 
 @contextmanager
@@ -142,6 +176,7 @@ def temporary_service(store_url: str) -> Iterator[Endpoints]:
     """A service on free ports; leaving the block inserts what is left and ends it.
 
     It ends in the same way when this process dies, because it watches the pipe between them.
+    While others use it, it stays and this process goes its way.
     """
     ports = [
         *("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--clickhouse-port", "0"),
@@ -153,11 +188,23 @@ def temporary_service(store_url: str) -> Iterator[Endpoints]:
     finally:
         assert child.process.stdin is not None
         child.process.stdin.close()
-        if not child.wait(DRAIN_S + 10):
+        if _is_shared(child):
+            child.leave()
+        elif not child.wait(DRAIN_S + 10):
             raise StoreError(
                 f"the temporary service of {parse_store_url(store_url)} did not end and was "
                 "killed: what it received is in the spool, and the next service inserts it"
             )
+
+
+def _is_shared(child: ChildProcess) -> bool:
+    """Whether a temporary service says that it stays; False once it ends or says nothing."""
+    stdout = child.process.stdout
+    assert stdout is not None
+    with selectors.DefaultSelector() as selector:  # not select: it knows no descriptor over 1023
+        selector.register(stdout, selectors.EVENT_READ)
+        heard = selector.select(DRAIN_S)
+    return bool(heard) and stdout.readline().strip() == SHARED
 
 
 def _announced(child: ChildProcess) -> Endpoints:
@@ -184,6 +231,27 @@ def _owner_arguments(spool: SpoolDirectory, port: int) -> list[str]:
     ]
 
 
+def _knock(store: ServedStore) -> None:
+    """Fail at once where nothing listens, before any port is opened or the driver is loaded."""
+    try:
+        socket.create_connection((store.host, store.port), timeout=_KNOCK_S).close()
+    except OSError as error:
+        raise nothing_answers(str(store)) from error
+
+
+def spool_path(store_url: str) -> Path:
+    """Where what is received for a store waits: as its service says, else the usual place."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return Path(orjson.loads((state_path(store_url) / "receiver.json").read_bytes())["spool"])
+    return _default_spool(parse_store_url(store_url)).absolute()
+
+
+def state_path(store_url: str) -> Path:
+    """Where a service for this store says that it runs, unless it was given another spool."""
+    store = parse_store_url(store_url)
+    return _state_path(store, _default_spool(store))
+
+
 def _default_spool(store: StoreUrl) -> Path:
     return store.spool_path if isinstance(store, EmbeddedStore) else Path("retrospan-spool")
 
@@ -204,8 +272,10 @@ def _published(state: Path, spool: SpoolDirectory, ports: ReceiverPorts) -> Iter
         "spool": str(spool.path.absolute()),
     }
     draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_bytes(orjson.dumps(note))
-    draft.replace(path)
+    with kept_in(state, "the store's state", OTHER_FOLDER):
+        state.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(orjson.dumps(note))
+        draft.replace(path)
     try:
         yield
     finally:
@@ -226,8 +296,10 @@ def _stopped_by_signals(
         events.put(None)
 
     def wait(until: Callable[[], object]) -> None:
-        until()
-        events.put(None)
+        try:
+            until()
+        finally:
+            events.put(None)
 
     if until is not None:
         threading.Thread(target=wait, args=(until,), name="until", daemon=True).start()

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from retrospan_collector.folders import OTHER_FOLDER, kept_in
+
 SegmentKind = Literal["traces", "logs"]
 """What the requests of a segment are: one kind a segment, because one insert has one schema."""
 
@@ -45,8 +47,9 @@ class SpoolDirectory:
         self.sealed = path / "sealed"
         self.delivered = path / "delivered"
         self.quarantine = path / "quarantine"
-        for folder in (self.open, self.sealed, self.delivered, self.quarantine):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with kept_in(path, "received traces", OTHER_FOLDER):
+            for folder in (self.open, self.sealed, self.delivered, self.quarantine):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def sealed_segments(self) -> list[Segment]:
         """The segments waiting to be inserted, oldest first."""

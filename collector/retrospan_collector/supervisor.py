@@ -11,6 +11,7 @@ from pathlib import Path
 from retrospan_collector.child import ChildProcess
 from retrospan_collector.clickhouse.ownership import OwnerNote, read_note
 from retrospan_collector.errors import StoreError
+from retrospan_collector.troubles import Troubles
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class OwnerSupervisor:
         state: Path,
         port: int,
         report: Callable[[OwnerNote | StoreError], None],
+        troubles: Troubles,
     ) -> None:
         """Prepare.
 
@@ -47,12 +49,14 @@ class OwnerSupervisor:
             state: The folder in which the owner says that it is ready.
             port: Loopback port of the ClickHouse interface; 0 picks a free one.
             report: Told once, of the first owner: what it says, or why there is none.
+            troubles: Where it is written down that later ones do not stay.
         """
         self._command = command
         self._store = store
         self._state = state
         self._port = port
         self._report = report
+        self._troubles = troubles
         self._reported = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="owner-supervisor", daemon=True)
@@ -79,6 +83,7 @@ class OwnerSupervisor:
                 return
             if time.monotonic() - started_at > _STEADY_S:
                 pause_s = _FIRST_PAUSE_S
+            self._troubles.failed("owner", reason)
             logger.warning("the store's owner is started again in %.1f s: %s", pause_s, reason)
             self._stopping.wait(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -109,6 +114,7 @@ class OwnerSupervisor:
                     self._port = _port_of(note) or self._port
                     self._reported = True
                     self._report(note)
+                self._troubles.worked("owner")
                 return True
             self._stopping.wait(_POLL_S)
         return False

@@ -15,7 +15,9 @@ import orjson
 from retrospan_collector.clickhouse.connection import Store
 from retrospan_collector.clickhouse.otlp_insert import INSERTABLE_KINDS, SegmentInsert
 from retrospan_collector.errors import StoreError, StoreUnreachable
+from retrospan_collector.folders import reason
 from retrospan_collector.spool import Segment, SpoolDirectory
+from retrospan_collector.troubles import Troubles
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class Writer:
         self._spool = spool
         self._keep_s = keep_s
         self._clock = clock
+        self._troubles = Troubles(spool.path)
         self._pauses: dict[str, _Pause] = {}
         self._store_pause: _Pause | None = None
         self._stopped_cleanly = spool.path / "stopped-cleanly"
@@ -87,6 +90,8 @@ class Writer:
                 report.waiting -= 1
             else:
                 report.failed += 1
+        if report.waiting == 0:
+            self._troubles.worked("inserts")
         self._forget(now)
         return report
 
@@ -110,17 +115,17 @@ class Writer:
         return any(pause is not None and now < pause.until for pause in pauses)
 
     def _deliver(self, segment: Segment, now: float) -> bool:
-        self._attempts.begin(segment.id)
         try:
+            self._attempts.begin(segment.id)
             self._insert.insert(segment.kind, segment.id, segment.path.read_bytes())
         except StoreUnreachable as error:
             # The next segment would fail as well, so the store is given the pause.
             self._store_pause = _longer(self._store_pause, now)
-            _log_pause("the store", self._store_pause, error)
+            self._pausing("the store", self._store_pause, error)
             return False
         except (StoreError, OSError) as error:
             pause = self._pauses[segment.id] = _longer(self._pauses.get(segment.id), now)
-            _log_pause(f"segment {segment.id}", pause, error)
+            self._pausing(f"segment {segment.id}", pause, error)
             return False
         finally:
             self._attempts.end(segment.id)
@@ -132,6 +137,11 @@ class Writer:
             self._store_pause = None
             self.redeliver()
         return True
+
+    def _pausing(self, what: str, pause: _Pause, error: StoreError | OSError) -> None:
+        sentence = reason(error) if isinstance(error, OSError) else str(error)
+        self._troubles.failed("inserts", sentence)
+        logger.warning("%s is tried again in %.0f s: %s", what, pause.length_s, sentence)
 
     def _forget(self, now: float) -> None:
         for segment in self._spool.delivered_segments():
@@ -170,16 +180,13 @@ class Attempts:
     def end(self, segment_id: str) -> None:
         """It ended, well or not, and this process is still here."""
         self.unfinished.pop(segment_id, None)
-        self._path.write_bytes(orjson.dumps(self.unfinished))
+        with suppress(OSError):  # a full disk: what stands there costs the segment a pause
+            self._path.write_bytes(orjson.dumps(self.unfinished))
 
 
 def _longer(pause: _Pause | None, now: float) -> _Pause:
     length_s = FIRST_PAUSE_S if pause is None else min(2 * pause.length_s, LONGEST_PAUSE_S)
     return _Pause(now + length_s, length_s)
-
-
-def _log_pause(what: str, pause: _Pause, error: Exception) -> None:
-    logger.warning("%s is tried again in %.0f s: %s", what, pause.length_s, error)
 
 
 def _boot_id() -> str:

@@ -12,6 +12,7 @@ from typing import Self
 
 from retrospan_collector.clickhouse.ownership import is_alive
 from retrospan_collector.errors import StoreInUse
+from retrospan_collector.folders import OTHER_FOLDER, kept_in
 from retrospan_collector.spool import SpoolDirectory
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ class WriterLock:
         self._parent = parent
 
     def __enter__(self) -> Self:
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        with kept_in(self._path.parent, "received traces", OTHER_FOLDER):
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         self._deadline = time.monotonic() + PATIENCE_S
         self._said = False
         return self
@@ -56,8 +58,9 @@ class WriterLock:
         """Take it if it is free; StoreInUse where waiting for the holder is in vain."""
         with suppress(BlockingIOError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()} {self._parent}".encode(), 0)
+            with kept_in(self._path.parent, "received traces", OTHER_FOLDER):
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, f"{os.getpid()} {self._parent}".encode(), 0)
             return True
         holder, _, parent = self._path.read_text(encoding="ascii").partition(" ")
         if not parent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from retrospan import BoundSystem
@@ -15,7 +15,7 @@ from retrospan_evaluator.replay.arms import Intervention
 from retrospan_evaluator.replay.execution import Subject
 from retrospan_evaluator.replay.gold import resolve_gold
 from retrospan_evaluator.replay.judge import judge_of
-from retrospan_evaluator.replay.recorded_run import RunReader
+from retrospan_evaluator.replay.recorded_run import CriterionResult, RunReader
 from retrospan_evaluator.replay.replaying import diagnosis_row, replay_requests
 from retrospan_evaluator.replay.report import ReplayReport
 from retrospan_evaluator.traces.reader import TraceReader
@@ -41,6 +41,8 @@ class Diagnosis:
     replays: tuple[ReplayReport, ...]
     not_measured: int
     """Cases of the run that the criterion has no value for; they are not diagnosed."""
+    why_not_measured: Mapping[str, int] = field(default_factory=dict)
+    """How many of them for each reason, commonest first."""
 
     @property
     def control(self) -> tuple[int, int]:
@@ -79,6 +81,7 @@ class Diagnosis:
             "criterion": self.criterion,
             "selected": len(self.replays),
             "not_measured": self.not_measured,
+            "why_not_measured": dict(self.why_not_measured),
             "control": {"passed": passed, "n": n},
             "arms": [
                 {"intervention": a.intervention, "recovered": a.recovered, "n": a.n}
@@ -99,6 +102,8 @@ class Selection:
     """In the order of their cases."""
     not_measured: int
     """Cases that the criterion has no value for."""
+    why_not_measured: Mapping[str, int]
+    """How many of them for each reason, commonest first."""
 
 
 def failed_cases(store: Store, run_id: str, criterion: str) -> Selection:
@@ -133,6 +138,7 @@ def failed_cases(store: Store, run_id: str, criterion: str) -> Selection:
         criterion=criterion,
         subjects=tuple(subjects),
         not_measured=sum(result.value is None for result in results),
+        why_not_measured=_why_not_measured(results),
     )
 
 
@@ -175,7 +181,17 @@ def diagnose(
         criterion=selection.criterion,
         replays=replays,
         not_measured=selection.not_measured,
+        why_not_measured=selection.why_not_measured,
     )
+
+
+def _why_not_measured(results: Sequence[CriterionResult]) -> Mapping[str, int]:
+    reasons = Counter(
+        result.failure or "the criterion does not apply to the case"
+        for result in results
+        if result.value is None
+    )
+    return dict(reasons.most_common())
 
 
 def _case_json(replay: ReplayReport) -> dict[str, object]:

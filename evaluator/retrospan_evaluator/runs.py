@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from retrospan import BoundSystem
@@ -20,16 +20,24 @@ from retrospan_evaluator.testsets.dataset import Dataset
 from retrospan_evaluator.traces.reader import TraceReader
 from retrospan_evaluator.traces.request import RecordedRequest
 from retrospan_evaluator.traffic import PlannedRequest, Traffic, traffic
+from retrospan_evaluator.unanswered import (
+    NOT_FOUND,
+    Unanswered,
+    UnansweredCount,
+    count_unanswered,
+    why_unanswered,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """One case of a run: the stored request, its scores, what the system raised."""
+    """One case of a run: the stored request, its scores, why it gave no answer."""
 
     case: Case
     request: RecordedRequest
     scores: tuple[Score, ...]
-    error: str | None = None
+    unanswered: Unanswered | None = None
+    """None where it gave one."""
 
     def score(self, name: str) -> Score | None:
         """The score of a metric; None where the run has no such metric."""
@@ -46,6 +54,17 @@ class RunReport:
     metrics: tuple[MetricSummary, ...]
     results: tuple[CaseResult, ...]
 
+    @property
+    def unanswered(self) -> tuple[UnansweredCount, ...]:
+        """Why cases gave no answer, the commonest kind of reason first."""
+        return count_unanswered(
+            [
+                (result.case.id, result.request.trace_id, result.unanswered)
+                for result in self.results
+                if result.unanswered is not None
+            ]
+        )
+
     def to_json(self) -> Mapping[str, object]:
         """The stable machine output of `retrospan run --json`."""
         return {
@@ -54,7 +73,8 @@ class RunReport:
             "system": self.system,
             "dataset_version": self.dataset.version,
             "cases": len(self.results),
-            "errors": sum(result.error is not None for result in self.results),
+            "errors": sum(u.cases for u in self.unanswered if u.example.kind != NOT_FOUND),
+            "unanswered": [count.to_json() for count in self.unanswered],
             "metrics": {metric.name: _metric_json(metric) for metric in self.metrics},
         }
 
@@ -92,11 +112,11 @@ def run_dataset(
             dataset_version=dataset.version,
             settings=json.dumps(dict(settings or {}), sort_keys=True),
         )
-        errors = {
+        unanswered = {
             case.id: _ask(sent, planned[case.id], system, case, advance) for case in dataset.cases
         }
         stored = sent.recorded(TraceReader(store), [p.trace_id for p in planned.values()])
-    return _scored(run_id, dataset, system, store, stored, planned, errors, now)
+    return _scored(run_id, dataset, system, store, stored, planned, unanswered, now)
 
 
 def _ask(
@@ -105,10 +125,10 @@ def _ask(
     system: BoundSystem,
     case: Case,
     advance: Callable[[], None],
-) -> str | None:
+) -> Unanswered | None:
     made = sent.make(planned, lambda: system.answer(case.input))
     advance()
-    return None if made.error is None else f"{type(made.error).__name__}: {made.error}"
+    return why_unanswered(made, system.settings)
 
 
 def _scored(
@@ -118,20 +138,23 @@ def _scored(
     store: Store,
     stored: Mapping[str, RecordedRequest],
     planned: Mapping[str, PlannedRequest],
-    errors: Mapping[str, str | None],
+    unanswered: Mapping[str, Unanswered | None],
     now: datetime,
 ) -> RunReport:
     metrics = default_metrics(dataset, top_k=system.settings.top_k, depth=system.settings.depth)
     results = []
     for case in dataset.cases:
-        request = stored[planned[case.id].trace_id]
-        read = scored_request(request, case)
+        request, why = stored[planned[case.id].trace_id], unanswered[case.id]
+        if why is not None:
+            # The store keeps one empty text for an empty answer and for none.
+            request = replace(request, answer=None)
+        read = scored_request(request, case, None if why is None else why.sentence)
         results.append(
             CaseResult(
                 case=case,
                 request=request,
                 scores=tuple(metric.score(read) for metric in metrics),
-                error=errors[case.id],
+                unanswered=why,
             )
         )
     store.insert(
@@ -162,6 +185,8 @@ def _metric_json(metric: MetricSummary) -> dict[str, object]:
         "successes": metric.successes,
         "excluded": metric.excluded,
         "failed": metric.failed,
+        "worst": metric.worst,
+        "best": metric.best,
         "level": metric.level,
         "method": metric.method,
         "assumption": metric.assumption,

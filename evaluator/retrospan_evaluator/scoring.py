@@ -13,17 +13,29 @@ from retrospan_evaluator.testsets.case import Case
 from retrospan_evaluator.traces.request import RecordedPassage, RecordedRequest
 
 
-def scored_request(request: RecordedRequest, case: Case) -> ScoredRequest:
-    """A stored request beside the case it answered."""
+def scored_request(
+    request: RecordedRequest, case: Case, answer_missing: str | None = None
+) -> ScoredRequest:
+    """A stored request beside the case it answered.
+
+    Args:
+        answer_missing: why there is no answer, where more is known of it than the record says.
+    """
     return ScoredRequest(
         case=case,
         candidates=candidates(request.passages),
         answer=request.answer,
+        answer_missing=answer_missing or _answer_missing(request),
         citations=len(request.citations),
         dangling_citations=request.dangling_citations,
         # An empty list is a result only where a retrieval is on record that returned it.
         retrieval_failed=request.retrieval_status != "recorded",
     )
+
+
+def _answer_missing(request: RecordedRequest) -> str:
+    ended = f": the request ended with {request.error_type}" if request.error_type else ""
+    return f"no answer was recorded{ended}"
 
 
 def candidates(passages: Sequence[RecordedPassage]) -> tuple[Candidate, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePath
 from types import ModuleType
 
 from retrospan import BoundSystem, ConfigurationError, bind
@@ -30,6 +31,11 @@ def load_system(reference: str, *, folder: Path | None = None) -> BoundSystem:
             f"--system expects module:name, got {reference!r}: "
             "name the module and the decorated class in it, for instance app:SupportRag"
         )
+    if module_name.endswith(".py"):
+        raise SystemNotImportable(
+            f"--system expects module:name, got the file {module_name!r}: "
+            f"write --system {_dotted(module_name)}:{name}"
+        )
     factory = _named(_imported(module_name, folder or Path.cwd(), reference), name, reference)
     return _bound(factory, reference)
 
@@ -45,7 +51,7 @@ def with_settings(system: BoundSystem, settings: Mapping[str, SettingValue]) -> 
 
 
 def parse_settings(typed: Sequence[str]) -> dict[str, SettingValue]:
-    """The values of `--set name=value`, the last one of a name winning."""
+    """The values of `--set name=value`, each name once."""
     settings: dict[str, SettingValue] = {}
     for entry in typed:
         name, equals, value = (part.strip() for part in entry.partition("="))
@@ -53,6 +59,11 @@ def parse_settings(typed: Sequence[str]) -> dict[str, SettingValue]:
             raise UsageError(
                 f"--set expects one of {', '.join(SETTINGS)} as name=value, got {entry!r}: "
                 "other settings belong to the system's own code"
+            )
+        if name in settings:
+            raise UsageError(
+                f"--set expects a setting once, got {name} twice, the second time as {entry!r}: "
+                "a run has one value of each, so make a run for each value"
             )
         settings[name] = value if name == "budget_rule" else _whole_number(name, value)
     return settings
@@ -65,6 +76,14 @@ def _whole_number(name: str, value: str) -> int | None:
         return int(value)
     expected = "a whole number or none" if name == "token_budget" else "a whole number"
     raise UsageError(f"--set {name} expects {expected}, got {value!r}: write --set {name}=4")
+
+
+def _dotted(file: str) -> str:
+    """The module a file is, as seen from the working directory."""
+    path = PurePath(file)
+    with suppress(ValueError):
+        path = path.relative_to(Path.cwd())
+    return ".".join(part for part in path.with_suffix("").parts if part not in ("/", ".."))
 
 
 def _imported(module_name: str, folder: Path, reference: str) -> ModuleType:
@@ -113,4 +132,9 @@ def _bound(factory: Callable[[], object], reference: str) -> BoundSystem:
     try:
         return bind(system)
     except TypeError as error:
-        raise SystemNotImportable(f"--system {reference!r}: {error}") from error
+        kind = type(system)
+        raise SystemNotImportable(
+            f"--system {reference!r} expects an instance of a class decorated with "
+            f"retrospan.rag_system, got one of {kind.__module__}.{kind.__qualname__}: "
+            "put @rag_system(name=…, version=…, depth=…, top_k=…, index_version=…) above that class"
+        ) from error

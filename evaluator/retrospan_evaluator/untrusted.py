@@ -43,19 +43,25 @@ def terminal_cell(text: str) -> str:
     return " ".join(terminal(text).split())
 
 
-def isolate(shown: str, paragraph: str | None = None) -> str:
+def isolate(shown: str) -> str:
     """A shown line kept in its own direction, so that Arabic does not reorder what is beside it.
 
     Text without right-to-left characters comes back as it is.
-
-    Args:
-        paragraph: what the line was broken out of, whose direction it then has.
     """
-    whole = shown if paragraph is None else paragraph
-    if not any(unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in whole):
+    if not _has_right_to_left(shown):
         return shown
-    opening = FIRST_STRONG_ISOLATE if paragraph is None else _direction(paragraph)
-    return f"{opening}{shown}{POP_DIRECTIONAL_ISOLATE}"
+    return f"{FIRST_STRONG_ISOLATE}{shown}{POP_DIRECTIONAL_ISOLATE}"
+
+
+def isolate_lines(paragraph: str, lines: Sequence[str]) -> list[str]:
+    """The lines a shown paragraph was broken into, each kept in the paragraph's direction."""
+    if lines == [paragraph]:
+        return [isolate(paragraph)]
+    # Once for all of them: a passage may be a megabyte in one paragraph.
+    if not _has_right_to_left(paragraph):
+        return list(lines)
+    opening = _direction(paragraph)
+    return [f"{opening}{line}{POP_DIRECTIONAL_ISOLATE}" for line in lines]
 
 
 def markup(text: str) -> str:
@@ -100,6 +106,12 @@ def command_line(*words: str, options: Sequence[tuple[str, str | int | Typed]] =
 
 def _is_invisible(char: str) -> bool:
     return unicodedata.category(char) in _SHOWN_CATEGORIES and char not in _HARMLESS_INVISIBLE
+
+
+def _has_right_to_left(shown: str) -> bool:
+    if shown.isascii():
+        return False
+    return any(unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in shown)
 
 
 def _direction(paragraph: str) -> str:

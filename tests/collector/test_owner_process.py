@@ -37,7 +37,7 @@ class Owner:
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "retrospan_collector", "owner"),
-                *("--store", f"embedded:{data}", "--spool", str(self.spool.path)),
+                *("--store", f"embedded:./{data.name}", "--spool", f"{data.name}/spool"),
                 *("--clickhouse-port", str(port)),
             ],
             cwd=data.parent,

@@ -65,8 +65,8 @@ def _command(store_url: str, *more: str) -> list[str]:
 
 
 @contextmanager
-def _serving(store_url: str) -> Iterator[Running]:
-    with subprocess.Popen(_command(store_url), stdout=subprocess.PIPE, text=True) as process:
+def _serving(store_url: str, *more: str) -> Iterator[Running]:
+    with subprocess.Popen(_command(store_url, *more), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             lines = []
@@ -202,6 +202,12 @@ def test_a_service_killed_with_everything_is_continued_by_the_next(
         eventually(lambda: not is_alive(owner), "the orphaned owner to end")
     with _serving(store_url):
         eventually(lambda: _stored_names(store_url) == ["a", "b"], "the spans of the dead service")
+
+
+def test_a_spool_of_its_own_needs_no_store_to_be_there(store_url: str, tmp_path: Path) -> None:
+    with _serving(store_url, "--spool", str(tmp_path / "spool")) as service:
+        _send_spans(GrpcExporter(endpoint=f"http://{service.addresses['otlp-grpc']}"), ["apart"])
+    assert _stored_names(store_url) == ["apart"]
 
 
 def test_a_second_service_is_refused_at_once_in_one_sentence(store_url: str) -> None:

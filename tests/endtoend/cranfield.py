@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import pytrec_eval
+
+if not __package__:
+    # Started as a file: the root of the checkout, where `tests` lies, is not searched then.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from retrospan_collector.clickhouse.connection import open_store
 from tests.endtoend.command import Retrospan

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -22,6 +23,10 @@ from random import Random
 from typing import Literal
 
 import orjson
+
+if not __package__:
+    # Started as a file: the root of the checkout, where `tests` lies, is not searched then.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.endtoend.faults import Account, account_of, spool_of, waiting_segments
 from tests.endtoend.faults_senders import Senders

@@ -11,11 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+if not __package__:
+    # Started as a file: the root of the checkout, where `tests` lies, is not searched then.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.endtoend.command import Retrospan
 from tests.endtoend.xquad_rag import Language, Paragraph, paragraphs

@@ -10,11 +10,16 @@ whose answer was wrong; both against one running service, whose share of time is
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+if not __package__:
+    # Started as a file: the root of the checkout, where `tests` lies, is not searched then.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.endtoend.command import Retrospan
 from tests.endtoend.cost import Cost, cost_of_diagnosis, cost_of_run

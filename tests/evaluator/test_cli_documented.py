@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from retrospan_evaluator import settings
 from retrospan_evaluator.cli.app import COMMANDS, app
-from retrospan_evaluator.cli.checks import Check
+from retrospan_evaluator.cli.check import Check
 from retrospan_evaluator.cli.doctor import check_document
 from retrospan_evaluator.traces.document import list_document, request_document
 from retrospan_evaluator.traces.request import RecordedPassage, RecordedRequest, RequestSummary

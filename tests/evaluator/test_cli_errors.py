@@ -82,6 +82,27 @@ def test_wrong_usage_is_exit_2(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "came"),
+    [
+        (["traces", "--limit", "0"], "got '0'"),
+        (["traces", "--limit", "many"], "got 'many'"),
+        (["serve", "--otlp-grpc-port", "99999"], "got '99999'"),
+        (["serve", "--clickhouse-port", "-1"], "got '-1'"),
+        (["replay", UNKNOWN, "--system", "a:B", "--top-k", "0"], "got '0'"),
+        (["replay", UNKNOWN, "--system", "a:B", "--repeats", "some"], "got 'some'"),
+        (["trace", "xyz"], "got 'xyz'"),
+        (["trace", UNKNOWN, "--root", "7"], "got '7'"),
+        (["replay", "xyz", "--system", "a:B"], "got 'xyz'"),
+    ],
+    ids=" ".join,
+)
+def test_a_refusal_of_what_was_typed_says_what_came(words: list[str], came: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count(came) == 1
+
+
+@pytest.mark.parametrize(
     ("store", "code", "word"),
     [
         ("sqlite:/x", 2, "sqlite"),

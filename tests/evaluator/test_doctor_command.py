@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,11 +16,17 @@ from dirty_equals import IsPartialDict, IsStr
 from typer.testing import CliRunner
 
 from retrospan_collector.clickhouse.connection import open_store
+from retrospan_collector.clickhouse.ownership import read_note
 from retrospan_collector.clickhouse.request_row import RequestRow
 from retrospan_collector.clickhouse.sample_key import sample_key
+from retrospan_collector.service import temporary_service
 from retrospan_collector.spool import SpoolDirectory
+from retrospan_collector.store_url import parse_store_url
+from retrospan_collector.troubles import Troubles
+from retrospan_collector.writer import Writer
 from retrospan_evaluator.cli.app import app
-from retrospan_evaluator.cli.checks import Check
+from retrospan_evaluator.cli.check import Check
+from retrospan_evaluator.cli.checks import owner_check
 from retrospan_evaluator.cli.doctor import check_lines
 
 Checks = dict[str, dict[str, object]]
@@ -133,6 +142,68 @@ def test_what_waits_in_the_spool_is_counted(examine: Examine, tmp_path: Path) ->
     (spool.quarantine / "two.traces").write_bytes(b"")
     code, found = examine(url)
     assert (code, found["spool"]["status"]) == (1, "problem")
+
+
+@pytest.mark.parametrize("place", ["a file", "below a file", "where nobody may write"])
+def test_a_folder_that_cannot_be_used_is_a_problem(
+    examine: Examine, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    folder = {
+        "a file": tmp_path / "file",
+        "below a file": tmp_path / "file" / "data",
+        "where nobody may write": Path("/sys/retrospan-data"),
+    }[place]
+    code, found = examine(f"embedded:{folder}")
+    assert (code, found["store"]["status"]) == (1, "problem")
+    assert f"at {folder} and could not use it" in str(found["store"]["found"])
+
+
+def test_a_spool_that_cannot_be_used_is_a_problem(examine: Examine, tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path / 'data'}"
+    open_store(url).close()
+    (tmp_path / "data" / "spool").touch()
+    code, found = examine(url)
+    assert (code, found["spool"]["status"]) == (1, "problem")
+
+
+def test_inserts_that_fail_are_a_problem_with_their_reason(
+    examine: Examine, tmp_path: Path
+) -> None:
+    url = f"embedded:{tmp_path / 'data'}"
+    spool = SpoolDirectory(tmp_path / "data" / "spool")
+    (spool.sealed / "broken.traces").write_bytes(b"no export request")
+    with open_store(url) as store:
+        assert Writer(store, spool).round().failed == 1
+    code, found = examine(url)
+    assert (code, found["spool"]["status"]) == (1, "problem")
+    assert found["spool"]["found"] == IsStr(
+        regex=r"1 received segment waits to be stored and inserting failed once since .* UTC, "
+        r"last with: .* failed a statement: .*",
+        regex_flags=re.DOTALL,
+    )
+    (spool.sealed / "broken.traces").unlink()
+    with open_store(url) as store:
+        Writer(store, spool).round()
+    assert not Troubles(spool.path).current()
+    assert examine(url)[1]["spool"]["status"] == "ok"
+
+
+def test_nobody_is_told_to_stop_the_owner_a_service_is_starting(tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path / 'data'}"
+    target = parse_store_url(url)
+    with temporary_service(url):
+        before = read_note(tmp_path / "data")
+        assert before is not None
+        os.kill(before.pid, signal.SIGKILL)
+        seen = [owner_check(target, url)]
+        # Each look asks the system anew, so this ends with the next owner's first answer.
+        while seen[-1].status != "ok" or str(before.pid) in seen[-1].found:
+            seen.append(owner_check(target, url))
+    between = [check for check in seen if check.status == "note"]
+    assert between
+    assert {check.advice for check in between} == {"wait a moment and look again"}
+    assert all(check.found.startswith("being started") for check in between)
 
 
 def test_a_person_sees_lines_that_fit_and_what_to_do() -> None:

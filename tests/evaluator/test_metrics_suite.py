@@ -94,6 +94,7 @@ def test_m_empty_failed_empty_undefined_and_failed_stand_apart() -> None:
         assert (summary.estimate, summary.n, summary.excluded, summary.failed) == (0, 1, 1, 1)
     answer = read["answer_correct"]
     assert (answer.estimate, answer.n, answer.excluded, answer.failed) == (1, 1, 1, 1)
+    assert (answer.worst, answer.best) == (0.5, 1)
 
 
 def test_a_failed_measurement_of_a_mean_widens_its_interval_on_both_sides() -> None:

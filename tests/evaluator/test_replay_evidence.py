@@ -166,7 +166,7 @@ def test_an_arm_that_would_show_a_text_that_is_not_stored_cannot_be_answered() -
     request = replace(REQUEST, passages=passages)
     assert recorded_arm(request, CONTROL).unanswerable(SYSTEM) is None
     refusal = recorded_arm(request, Intervention("token-budget", 60)).unanswerable(SYSTEM)
-    assert refusal == "of the passages it shows, 1 are stored without text"
+    assert refusal == "1 passage it shows is stored without text"
 
 
 def test_what_was_typed_judges_before_the_case_and_nothing_judges_without_either() -> None:

@@ -116,8 +116,8 @@ def test_what_could_not_be_measured_is_counted_apart_and_never_as_wrong(
     assert metrics["hit_rate_at_1"] == IsPartialDict(successes=4, n=4, excluded=0, failed=1)
     assert "citations_valid" not in metrics
     page = run_command.invoke(app, arguments).stdout
-    assert "1 of 2, 1 excluded, 2 failed" in page
-    assert "2 cases ended with an exception of the system" in page
+    assert "1 of 2 measured, 1 excluded, 2 of 4 failed" in page
+    assert "2 of 5 cases gave no answer" in page
 
 
 def test_the_page_names_what_failed_and_what_to_type_next(run_command: CliRunner) -> None:

@@ -112,6 +112,31 @@ def test_a_taken_port_is_one_sentence_that_names_its_holder(tmp_path: Path) -> N
     assert "--otlp-grpc-port" in refused.stderr
 
 
+def test_a_clickhouse_that_is_down_is_one_sentence_and_no_port(tmp_path: Path) -> None:
+    refused = subprocess.run(
+        command("serve", "--store", "clickhouse://me@127.0.0.1:1/retrospan", *FREE_PORTS),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+    assert refused.stderr.startswith("retrospan: expected ClickHouse at clickhouse://me@127.0.0.1")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("serve", *FREE_PORTS), ("demo",)], ids=["serve", "demo"])
+@pytest.mark.parametrize("place", ["/sys/retrospan-data", "file", "file/below"])
+def test_a_folder_that_cannot_be_used_is_one_sentence(
+    tmp_path: Path, place: str, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").touch()
+    refused = second_terminal(*words, "--store", f"embedded:{tmp_path / place}")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert refused.stderr.startswith("retrospan: expected a directory to keep")
+    assert str(tmp_path / place) in refused.stderr and "--store" in refused.stderr
+
+
 def test_a_second_serve_on_the_same_data_is_refused(tmp_path: Path) -> None:
     url = f"embedded:{tmp_path / 'data'}"
     with serving(url) as service:

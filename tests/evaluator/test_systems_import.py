@@ -35,6 +35,9 @@ SYSTEM = """
     def plain():
         return object()
 
+    class Undecorated:
+        pass
+
     number = 3
 
     class Outer:
@@ -78,6 +81,13 @@ REFUSALS = (
     Refusal(id="not callable", reference="shop_refused:number", says="no class or factory named"),
     Refusal(id="raises", reference="shop_refused:broken", says="ValueError: no key"),
     Refusal(id="not decorated", reference="shop_refused:plain", says="'shop_refused:plain'"),
+    Refusal(
+        id="undecorated class",
+        reference="shop_refused:Undecorated",
+        says="got one of shop_refused.Undecorated: put @rag_system(",
+    ),
+    Refusal(id="a file", reference="shop_refused.py:Shop", says="write --system shop_refused:Shop"),
+    Refusal(id="a file below", reference="./app/shop.py:Shop", says="write --system app.shop:Shop"),
     Refusal(id="needs a package", reference="shop_needs:X", says="needs 'no_such_package'"),
     Refusal(id="fails on import", reference="shop_fails:X", says="RuntimeError: not today"),
     Refusal(id="bad syntax", reference="shop_syntax:X", says="SyntaxError"),
@@ -95,12 +105,12 @@ def test_what_does_not_lead_to_a_system_is_refused_in_one_sentence(
     with pytest.raises(SystemNotImportable) as refused:
         load_system(refusal.reference, folder=tmp_path)
     assert refusal.says in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(refused.value) and " at 0x" not in str(refused.value)
     assert refused.value.exit_code == 2
 
 
-def test_settings_are_read_by_name_and_the_last_one_wins() -> None:
-    typed = ["depth=8", "token_budget=none", "budget_rule=skip", "top_k=3", "top_k = 4"]
+def test_settings_are_read_by_name() -> None:
+    typed = ["depth=8", "token_budget=none", "budget_rule=skip", "top_k = 4"]
     assert parse_settings(typed) == {
         "depth": 8,
         "token_budget": None,
@@ -115,6 +125,12 @@ def test_settings_are_read_by_name_and_the_last_one_wins() -> None:
 def test_another_setting_or_value_is_wrong_usage(typed: str) -> None:
     with pytest.raises(UsageError, match="--set"):
         parse_settings([typed])
+
+
+@pytest.mark.parametrize("second", ["top_k=2", "top_k=1", " top_k = 2"])
+def test_a_setting_that_comes_twice_is_refused(second: str) -> None:
+    with pytest.raises(UsageError, match=f"got top_k twice, the second time as '{second}'"):
+        parse_settings(["top_k=1", "depth=6", second])
 
 
 def test_settings_are_checked_as_at_decoration(

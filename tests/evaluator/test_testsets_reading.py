@@ -105,7 +105,13 @@ REFUSALS = [
         "gold without its text",
         '{"id":"a","input":"q","expected":{"gold_context":[{"document_id":"d"}]}}',
         "expected.gold_context[0].text",
-        "it is missing",
+        "it is missing; a gold passage is what the generator will be shown: write its text",
+    ),
+    Refused(
+        "a document under both of its names",
+        '{"id":"a","input":"q","expected":{"relevant":[{"doc_id":"d","document_id":"d"}]}}',
+        "expected.relevant[0]",
+        "two names of one field, and both are given; keep one of them",
     ),
 ]
 

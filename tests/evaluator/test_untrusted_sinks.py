@@ -61,10 +61,11 @@ def test_arabic_is_kept_from_reordering_its_neighbours() -> None:
 
 
 def test_a_line_of_a_paragraph_has_the_direction_of_the_paragraph() -> None:
-    assert untrusted.isolate("OTLP وارد", "مرحبا OTLP وارد") == "\u2067OTLP وارد\u2069"
-    assert untrusted.isolate("plain", "مرحبا plain") == "\u2067plain\u2069"
-    assert untrusted.isolate("مرحبا", "say مرحبا") == "\u2066مرحبا\u2069"
-    assert untrusted.isolate("plain", "more plain") == "plain"
+    right_to_left = untrusted.isolate_lines("مرحبا OTLP وارد", ["مرحبا", "OTLP وارد"])
+    assert right_to_left == ["\u2067مرحبا\u2069", "\u2067OTLP وارد\u2069"]
+    left_to_right = untrusted.isolate_lines("say مرحبا", ["say", "مرحبا"])
+    assert left_to_right == ["\u2066say\u2069", "\u2066مرحبا\u2069"]
+    assert untrusted.isolate_lines("more plain", ["more", "plain"]) == ["more", "plain"]
 
 
 @given(any_text)

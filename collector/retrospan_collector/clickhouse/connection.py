@@ -27,6 +27,7 @@ from retrospan_collector.clickhouse.pandas_import import pandas_left_out
 from retrospan_collector.clickhouse.parameters import bound
 from retrospan_collector.clickhouse.rows import columns, to_row
 from retrospan_collector.errors import StoreUnreachable
+from retrospan_collector.sharing import ServiceShare
 from retrospan_collector.store_url import EmbeddedStore, ServedStore, parse_store_url
 
 if TYPE_CHECKING:
@@ -174,7 +175,12 @@ def open_store(url: str) -> Store:
         note, holder = read_note(target.state_path), holder_of(target.directory)
         # A dead owner's note may name a process number that another program has by now.
         if note is not None and holder is not None and holder.pid == note.pid:
-            return open_face(target, note)
+            share = ServiceShare(target.state_path)
+            # The share may have been waited for until a temporary service had ended.
+            if read_note(target.state_path) == note:
+                return open_face(target, note, share.release)
+            share.release()
+            continue
         if holder is None or holder.role != "owner" or time.monotonic() > deadline:
             return open_engine(target, "command")
         time.sleep(0.05)
@@ -195,12 +201,16 @@ def open_engine(target: EmbeddedStore, role: Role) -> Store:
     return _migrated(store)
 
 
-def open_face(target: EmbeddedStore, note: OwnerNote) -> Store:
-    """The store through its running owner's HTTP face."""
+def open_face(
+    target: EmbeddedStore, note: OwnerNote, release: Callable[[], None] = lambda: None
+) -> Store:
+    """The store through its running owner's HTTP face; `release` is called when it is closed."""
     host, _, port = note.clickhouse.rpartition(":")
-    return _migrated(
-        _open_http(
+    with ExitStack() as failing:
+        failing.callback(release)
+        store = _open_http(
             str(target),
+            release,
             host=host,
             port=int(port),
             username="retrospan",
@@ -208,12 +218,14 @@ def open_face(target: EmbeddedStore, note: OwnerNote) -> Store:
             database=DATABASE,
             compress=False,
         )
-    )
+        failing.pop_all()
+    return _migrated(store)
 
 
 def _open_served(target: ServedStore) -> Store:
     return _open_http(
         str(target),
+        lambda: None,
         host=target.host,
         port=target.port,
         username=target.username,
@@ -223,7 +235,7 @@ def _open_served(target: ServedStore) -> Store:
     )
 
 
-def _open_http(address: str, **where: Any) -> Store:
+def _open_http(address: str, release: Callable[[], None], **where: Any) -> Store:
     def connect() -> Client:
         import clickhouse_connect
 
@@ -236,7 +248,7 @@ def _open_http(address: str, **where: Any) -> Store:
         )
 
     with engine_failures(address):
-        return Store(address, connect, shared=True)
+        return Store(address, connect, shared=True, release=release)
 
 
 def _password_from_file() -> str:

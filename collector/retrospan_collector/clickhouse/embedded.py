@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retrospan_collector.errors import EngineMissing, StoreUnreachable
+from retrospan_collector.folders import OTHER_FOLDER, kept_in
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -49,7 +50,8 @@ def open_connection(engine_path: Path) -> Any:
 
 def start_engine(engine_path: Path) -> Any:
     """Load the engine and prepare its databases; it stays loaded until the result is closed."""
-    engine_path.mkdir(parents=True, exist_ok=True)
+    with kept_in(engine_path, "the engine's files", OTHER_FOLDER):
+        engine_path.mkdir(parents=True, exist_ok=True)
     connection = open_connection(engine_path)
     try:
         connection.query(f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic")

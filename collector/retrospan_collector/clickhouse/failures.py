@@ -29,11 +29,15 @@ def engine_failures(address: str) -> Iterator[None]:
                 f"{address} has no such database: create it, or correct the store's URL"
             ) from error
         if code is None and isinstance(error, OperationalError):
-            raise StoreUnreachable(
-                f"expected ClickHouse at {address} and nothing answers there: start it, or "
-                "correct --store"
-            ) from error
+            raise nothing_answers(address) from error
         raise StatementFailed(f"{address} failed a statement: {error}", code) from error
+
+
+def nothing_answers(address: str) -> StoreUnreachable:
+    """The error for a server that is not there."""
+    return StoreUnreachable(
+        f"expected ClickHouse at {address} and nothing answers there: start it, or correct --store"
+    )
 
 
 def _login(address: str) -> str:

@@ -17,9 +17,13 @@ from typing import Literal
 
 import orjson
 
-from retrospan_collector.errors import StoreInUse, StoreUnreachable
+from retrospan_collector.errors import StoreInUse
+from retrospan_collector.folders import OTHER_FOLDER, kept_in
 
 Role = Literal["owner", "command"]
+
+JUST_STARTING = 0
+"""Stands for the id of a process that holds the lock and has not yet said who it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +60,11 @@ def write_note(state_directory: Path, note: OwnerNote) -> None:
     """Publish the note in one step, readable by this user only: it holds the token."""
     path = note_path(state_directory)
     draft = path.with_suffix(f".{note.pid}.tmp")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(orjson.dumps(asdict(note)))
-    os.replace(draft, path)
+    with kept_in(state_directory, "the store's state", OTHER_FOLDER):
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(orjson.dumps(asdict(note)))
+        os.replace(draft, path)
 
 
 def read_note(state_directory: Path) -> OwnerNote | None:
@@ -110,21 +115,17 @@ class DirectoryLock:
         """Take the lock; StoreInUse names the process that holds it instead."""
         self._directory = directory
         path = _lock_path(directory)
-        try:
+        with kept_in(directory, "the store", OTHER_FOLDER):
             directory.mkdir(parents=True, exist_ok=True)
             # Not inherited by children (PEP 446), so the lock ends with this process.
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise StoreUnreachable(
-                f"expected a directory to keep the store in at {directory} and could not use it: "
-                f"{error.strerror}; choose another with --store embedded:DIRECTORY"
-            ) from error
         if not _lock(self._descriptor):
             os.close(self._descriptor)
             raise StoreInUse(_in_use(directory))
         holder = Holder(os.getpid(), role, _own_command())
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, orjson.dumps(asdict(holder)), 0)
+        with kept_in(directory, "the store", OTHER_FOLDER):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, orjson.dumps(asdict(holder)), 0)
 
     def release(self) -> None:
         """Give the directory free."""
@@ -163,7 +164,7 @@ def _named_in(directory: Path) -> Holder:
     with suppress(OSError, ValueError, TypeError):
         return Holder(**orjson.loads(_lock_path(directory).read_bytes()))
     # Between taking the lock and writing into it there is a moment without a name.
-    return Holder(0, "command", "just starting")
+    return Holder(JUST_STARTING, "command", "just starting")
 
 
 def _lock_path(directory: Path) -> Path:

@@ -10,6 +10,7 @@ import grpc.aio
 
 from retrospan_collector.otlp.intake import TraceIntake
 from retrospan_collector.otlp.refusals import Refusal, retry_info
+from retrospan_collector.ports import port_taken
 
 SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
 
@@ -72,6 +73,10 @@ async def start_grpc_server(
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(SERVICE, {"Export": handler}),)
     )
-    bound = server.add_insecure_port(f"{host}:{port}")
+    try:
+        bound = server.add_insecure_port(f"{host}:{port}")
+    except RuntimeError as error:
+        # It does not say why; whoever asked found the port free a moment ago.
+        raise port_taken("otlp-grpc", port) from error
     await server.start()
     return server, bound

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 
+from retrospan_collector.folders import reason
 from retrospan_collector.otlp.in_flight import BytesInFlight
 from retrospan_collector.otlp.inspection import Inspected, inspect
 from retrospan_collector.otlp.limits import Limits
@@ -42,7 +43,8 @@ class TraceIntake:
             try:
                 await asyncio.wrap_future(self._writer.submit("traces", inspected.payload))
             except (OSError, SpoolClosed) as error:
-                raise NotStored(f"the request could not be stored: {error}") from error
+                why = reason(error) if isinstance(error, OSError) else str(error)
+                raise NotStored(f"the request could not be stored: {why}") from error
         self._tally.add(inspected.rejected + inspected.mended)
         return inspected.response()
 

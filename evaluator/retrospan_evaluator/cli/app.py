@@ -9,12 +9,13 @@ import traceback
 from importlib import import_module, metadata
 from typing import Annotated, Any
 
+import pydantic
 import typer
 from typer.core import TyperGroup
 
 from retrospan import ConfigurationError
 from retrospan_collector.errors import CollectorError, InvalidStoreUrl
-from retrospan_evaluator.cli.console import print_error
+from retrospan_evaluator.cli.console import print_error, stdout_for_answers
 from retrospan_evaluator.errors import EvaluatorError
 from retrospan_evaluator.settings import DEBUG_VARIABLE, debug_wanted
 
@@ -29,6 +30,9 @@ COMMANDS = {
     "doctor": "Check the installation and the store.",
 }
 """Every command and what it is for; each is the function `register` of a module of its name."""
+
+DRIVING = frozenset({"demo", "run", "replay", "diagnose"})
+"""The commands that run a system's code."""
 
 REFUSED = 1
 """Exit code: it cannot be done now."""
@@ -60,6 +64,9 @@ class OneSentenceGroup(TyperGroup):
         """
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            _say_what_came(error)
+            raise
         except (typer.Exit, typer.Abort, typer.TyperException, BrokenPipeError):
             raise
         except Exception as error:
@@ -95,7 +102,18 @@ class CommandGroup(OneSentenceGroup):
 def _imported(name: str) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     import_module(f"retrospan_evaluator.cli.{name}").register(alone)
-    return typer.main.get_command(alone)
+    command = typer.main.get_command(alone)
+    if name in DRIVING and command.callback is not None:
+        command.callback = stdout_for_answers()(command.callback)
+    return command
+
+
+def _say_what_came(error: typer.BadParameter) -> None:
+    """Add the typed value to a refusal that only says what was expected."""
+    if isinstance(error.__cause__, pydantic.ValidationError):
+        typed = error.__cause__.errors(include_url=False)[0]["input"]
+        if repr(typed) not in error.message:
+            error.message = f"{error.message}, got {typed!r}"
 
 
 def _sentence(error: Exception, debug: bool) -> str:

@@ -5,26 +5,24 @@ No check brings a store, a folder or a process into being.
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
-from typing import Literal
 
 from retrospan_collector.clickhouse.connection import Store, open_store
 from retrospan_collector.clickhouse.migrations import migrations, schema_version
+from retrospan_collector.clickhouse.ownership import JUST_STARTING, OwnerNote, read_note
 from retrospan_collector.clickhouse.ownership import holder_of as owner_of
-from retrospan_collector.clickhouse.ownership import read_note
 from retrospan_collector.errors import CollectorError, InvalidStoreUrl
+from retrospan_collector.folders import OTHER_FOLDER, hindrance, unusable
 from retrospan_collector.ports import holder_of as listener_on
+from retrospan_collector.service import running_service
 from retrospan_collector.store_url import EmbeddedStore, StoreUrl, parse_store_url
+from retrospan_evaluator.cli.check import Check, things
+from retrospan_evaluator.cli.spool_checks import spool_checks
 from retrospan_evaluator.settings import STORE_VARIABLE
 from retrospan_evaluator.traces.reader import TraceReader
-
-Status = Literal["ok", "note", "problem"]
 
 OTLP_PORTS = {"otlp-grpc": 4317, "otlp-http": 4318}
 _OURS = ("retrospan", "retrospan-collector", "retrospan-evaluator")
@@ -32,18 +30,6 @@ _BESIDE = ("opentelemetry-sdk", "clickhouse-connect", "chdb")
 _SERVE = (
     "start `retrospan serve` and point the application's exporter at it, or try `retrospan demo`"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing that was looked at."""
-
-    name: str
-    status: Status
-    """`note` is worth reading and hinders nothing; `problem` does."""
-    found: str
-    advice: str | None = None
-    """What to do; None where nothing needs doing."""
 
 
 def checks(url: str, now: datetime) -> Iterator[Check]:
@@ -59,10 +45,15 @@ def checks(url: str, now: datetime) -> Iterator[Check]:
             advice=f"correct --store or {STORE_VARIABLE}",
         )
         return
-    yield _owner(target)
+    yield owner_check(target, url)
     yield from _ports(url)
+    yield from spool_checks(url)
     if isinstance(target, EmbeddedStore):
-        yield _spool(target.spool_path)
+        obstacle = hindrance(target.directory)
+        if obstacle is not None:
+            sentence = unusable(target.directory, "the store", OTHER_FOLDER, obstacle)
+            yield Check(name="store", status="problem", found=str(sentence))
+            return
         if not target.engine_path.exists():
             found = f"{target} holds nothing yet"
             yield Check(name="store", status="note", found=found, advice=_SERVE)
@@ -90,15 +81,21 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _owner(target: StoreUrl) -> Check:
+def owner_check(target: StoreUrl, url: str) -> Check:
+    """Who writes to the store, and whether that is as it should be."""
     if not isinstance(target, EmbeddedStore):
         found = f"{target} is a server; whoever serves it owns it"
         return Check(name="owner", status="ok", found=found)
     note = read_note(target.state_path)
     if note is not None:
-        found = f"process {note.pid}, of a running service, answering at {note.clickhouse}"
-        return Check(name="owner", status="ok", found=found)
+        return _owner_that_answers(note, url)
     holder = owner_of(target.directory)
+    if running_service(url) is not None and (
+        holder is None or holder.role == "owner" or holder.pid == JUST_STARTING
+    ):
+        found = "being started by the running service; what is received waits in the spool"
+        advice = "wait a moment and look again"
+        return Check(name="owner", status="note", found=found, advice=advice)
     if holder is None:
         found = "nobody: any command may open the store, one at a time"
         return Check(name="owner", status="ok", found=found)
@@ -106,9 +103,16 @@ def _owner(target: StoreUrl) -> Check:
     return Check(name="owner", status="note", found=f"in use by {holder}", advice=advice)
 
 
-def _ports(url: str) -> Iterator[Check]:
-    from retrospan_collector.service import running_service
+def _owner_that_answers(note: OwnerNote, url: str) -> Check:
+    if running_service(url) is not None:
+        found = f"process {note.pid}, of a running service, answering at {note.clickhouse}"
+        return Check(name="owner", status="ok", found=found)
+    found = f"process {note.pid}, whose service has ended; it stores what is left and ends too"
+    advice = "wait a moment and look again"
+    return Check(name="owner", status="note", found=found, advice=advice)
 
+
+def _ports(url: str) -> Iterator[Check]:
     running = running_service(url)
     if running is not None:
         yield Check(name="otlp-grpc", status="ok", found=f"receiving at {running.otlp_grpc}")
@@ -131,26 +135,6 @@ def _clickhouse(address: str) -> Check:
     found = "the store's owner is being started again; what is received waits in the spool"
     advice = "see what `retrospan serve` printed if this lasts"
     return Check(name="clickhouse", status="note", found=found, advice=advice)
-
-
-def _spool(folder: Path) -> Check:
-    waiting, aside = _count(folder / "sealed"), _count(folder / "quarantine")
-    queue = f"{_things(waiting, 'received segment')} {'waits' if waiting == 1 else 'wait'}"
-    if aside:
-        found = f"{_things(aside, 'segment')} could not be read, {queue} to be stored"
-        advice = f"look at {folder / 'quarantine'}: what lies there is not in the store"
-        return Check(name="spool", status="problem", found=found, advice=advice)
-    if waiting:
-        advice = "a running `retrospan serve` stores them; start it if none runs"
-        return Check(name="spool", status="note", found=f"{queue} to be stored", advice=advice)
-    return Check(name="spool", status="ok", found="nothing waits to be stored")
-
-
-def _count(folder: Path) -> int:
-    try:
-        return len(os.listdir(folder))
-    except OSError:
-        return 0
 
 
 def _stored(url: str, now: datetime) -> Iterator[Check]:
@@ -192,9 +176,5 @@ def _ago(now: datetime, then: datetime) -> str:
         return "in the future by this machine's clock"
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= size:
-            return f"{_things(seconds // size, unit)} ago"
-    return f"{_things(seconds, 'second')} ago"
-
-
-def _things(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+            return f"{things(seconds // size, unit)} ago"
+    return f"{things(seconds, 'second')} ago"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextvars import ContextVar
 from types import TracebackType
+from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -16,21 +19,57 @@ from retrospan_evaluator import untrusted
 PROGRESS_AFTER_S = 1.0
 """A command that is done sooner shows no progress."""
 
+_ANSWERS: ContextVar[TextIO | None] = ContextVar("_ANSWERS", default=None)
+"""Where answers go while stdout is not left to whoever prints."""
+
+
+@contextmanager
+def stdout_for_answers() -> Iterator[None]:
+    """Let only `output` and `print_json` reach stdout; what else is printed goes to stderr.
+
+    For commands that run a user's code, which may print: whoever reads the answer must not have
+    to tell it from that. What is written to the file descriptor is sent aside as well, because
+    libraries in C and started programs do so.
+    """
+    with ExitStack() as stack:
+        answers = _kept_apart(sys.stdout, stack)
+        stack.callback(_ANSWERS.reset, _ANSWERS.set(answers))
+        stack.enter_context(redirect_stdout(sys.stderr))
+        yield
+
+
+def _kept_apart(stdout: TextIO, stack: ExitStack) -> TextIO:
+    """Stdout under a descriptor of its own, while the one it had leads to stderr."""
+    try:
+        usual, aside = stdout.fileno(), sys.stderr.fileno()
+    except (OSError, ValueError):
+        return stdout  # a stream that Python holds by itself
+    stdout.flush()
+    kept = os.dup(usual)
+    stack.callback(os.close, kept)
+    stack.callback(os.dup2, kept, usual)
+    os.dup2(aside, usual)
+    answers = open(kept, "w", encoding=stdout.encoding, errors=stdout.errors, closefd=False)
+    stack.callback(answers.close)
+    return answers
+
 
 def output() -> Console:
     """The console for a command's answer; plain where stdout is not a terminal.
 
     Nothing is read as markup, emoji codes or highlights: what is printed is what is shown.
     """
-    return Console(markup=False, emoji=False, highlight=False)
+    return Console(file=_ANSWERS.get(), markup=False, emoji=False, highlight=False)
 
 
 def print_json(document: object) -> None:
     """Print one JSON document on stdout: on one line for a program, indented for a person."""
-    encoding = (sys.stdout.encoding or "ascii").lower()
-    indent = 2 if sys.stdout.isatty() else None
+    stream = _ANSWERS.get() or sys.stdout
+    encoding = (stream.encoding or "ascii").lower()
+    indent = 2 if stream.isatty() else None
     ascii_only = not encoding.startswith("utf")
-    print(untrusted.json_text(document, ascii_only=ascii_only, indent=indent), flush=True)
+    text = untrusted.json_text(document, ascii_only=ascii_only, indent=indent)
+    print(text, file=stream, flush=True)
 
 
 def print_error(sentence: str) -> None:

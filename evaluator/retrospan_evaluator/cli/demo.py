@@ -13,7 +13,7 @@ from rich.text import Text
 
 from retrospan_evaluator.cli import driving, options
 from retrospan_evaluator.cli.console import output, print_json, progress
-from retrospan_evaluator.cli.diagnose import count_lines
+from retrospan_evaluator.cli.diagnose import count_lines, recovery
 from retrospan_evaluator.cli.ladder import ladder
 from retrospan_evaluator.cli.layout import wrap
 from retrospan_evaluator.cli.replay_page import fact
@@ -87,9 +87,11 @@ def _scores(found: Demonstration, width: int) -> Iterator[Text]:
     yield from _heading(f"1. {cases} questions whose answers are known")
     yield from metric_lines(found.run.metrics, width)
     wrong = len(failed_results(found.run, ANSWER_CORRECT))
+    scores = [result.score(ANSWER_CORRECT) for result in found.run.results]
+    right = sum(score is not None and score.passed is True for score in scores)
     yield Text("")
     yield from _prose(
-        f"{cases - wrong} of {cases} answers are right. {wrong} are wrong, and the figures do not "
+        f"{right} of {cases} answers are right. {wrong} are wrong, and the figures do not "
         "say why: was the page not found, ranked too low, left out of the prompt, or misread?",
         width,
     )
@@ -139,7 +141,7 @@ def _experiment(found: Demonstration, width: int) -> Iterator[Text]:
     tried = found.diagnosis.arms[1:]
     for arm in tried:
         name = arm.intervention.replace("token-budget", "token budget")
-        yield Text(f"  {name} recovers {arm.recovered} of {arm.n}")
+        yield Text(f"  {name} {recovery(arm)}")
     yield Text("")
     if any(arm.recovered for arm in tried):
         finding = "A larger setting recovers some of them: a candidate, to be run on all questions."

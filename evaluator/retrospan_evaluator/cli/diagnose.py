@@ -13,14 +13,15 @@ from retrospan_evaluator.cli import driving, options
 from retrospan_evaluator.cli.console import output, print_json, progress
 from retrospan_evaluator.cli.layout import shorten
 from retrospan_evaluator.cli.reading import reading
-from retrospan_evaluator.cli.replay_page import MEANINGS, fact
-from retrospan_evaluator.diagnosis import Diagnosis, diagnose, failed_cases
+from retrospan_evaluator.cli.replay_page import MEANINGS, fact, unchanged
+from retrospan_evaluator.diagnosis import ArmCount, Diagnosis, diagnose, failed_cases
 from retrospan_evaluator.identifiers import Identifiers
 from retrospan_evaluator.replay.arms import interventions
 from retrospan_evaluator.replay.execution import check_repeats
 from retrospan_evaluator.replay.judge import ANSWER_CORRECT
 from retrospan_evaluator.replay.verdict import Label
 from retrospan_evaluator.untrusted import Typed, command_line
+from retrospan_evaluator.wording import counted
 
 _NAME = 24
 
@@ -75,10 +76,13 @@ def diagnose_run(
 def diagnosis_page(diagnosis: Diagnosis, system: str, store: str, width: int) -> Iterator[Text]:
     """The counts, then a line and a command for every case."""
     selected = len(diagnosis.replays)
-    failed = f"{selected} {'case' if selected == 1 else 'cases'} failed {diagnosis.criterion}"
+    failed = f"{counted(selected, 'case')} failed {diagnosis.criterion}"
     yield Text(f"run {shorten(diagnosis.run_id, 80)}: {failed}", style="bold")
     if diagnosis.not_measured:
-        yield Text(f"{diagnosis.not_measured} more could not be judged and are left out")
+        left_out = counted(diagnosis.not_measured, "case has", "cases have")
+        yield Text(f"{left_out} no value for it, right or wrong, and cannot be diagnosed")
+        for why, cases in diagnosis.why_not_measured.items():
+            yield from fact(f"  {counted(cases, 'case')}", why, width)
     if not diagnosis.replays:
         return
     yield Text("")
@@ -90,6 +94,8 @@ def diagnosis_page(diagnosis: Diagnosis, system: str, store: str, width: int) ->
         yield Text(f"{shorten(replay.request.case_id or '', 40)}: {label} ({reason})", style="bold")
         yield Text(f"  question  {shorten(replay.request.question or '', max(20, width - 12))}")
         yield Text(f"  answered  {shorten(replay.request.answer or '', max(20, width - 12))}")
+        if replay.passes_unchanged:
+            yield from fact("  now", unchanged(replay), width)
         command = command_line(
             "retrospan",
             "replay",
@@ -99,6 +105,11 @@ def diagnosis_page(diagnosis: Diagnosis, system: str, store: str, width: int) ->
         yield Text(f"  {command}", style="cyan")
 
 
+def recovery(arm: ArmCount) -> str:
+    """How many cases an arm recovers, of those in which it could be compared."""
+    return f"recovers {arm.recovered} of {arm.n}" if arm.n else "could not be compared in any case"
+
+
 def count_lines(diagnosis: Diagnosis, width: int, *, every_label: bool = False) -> Iterator[Text]:
     """How many cases the control passed, each arm recovered, and each label was given.
 
@@ -106,9 +117,10 @@ def count_lines(diagnosis: Diagnosis, width: int, *, every_label: bool = False) 
         every_label: also those that no case was given.
     """
     passed, n = diagnosis.control
-    yield Text(f"{'control':<{_NAME}}{passed} of {n} pass with nothing changed")
+    passes = f"{passed} of {n} pass with nothing changed" if n else "gave no answer to judge"
+    yield Text(f"{'control':<{_NAME}}{passes}")
     for arm in diagnosis.arms:
-        yield Text(f"{arm.intervention:<{_NAME}}recovers {arm.recovered} of {arm.n}")
+        yield Text(f"{arm.intervention:<{_NAME}}{recovery(arm)}")
     yield Text("")
     labels = [str(label) for label in Label] if every_label else list(diagnosis.labels)
     for label in labels:

@@ -8,7 +8,8 @@ import typer
 from rich.text import Text
 
 from retrospan_evaluator.cli import options
-from retrospan_evaluator.cli.checks import Check, Status, checks
+from retrospan_evaluator.cli.check import Check, Status
+from retrospan_evaluator.cli.checks import checks
 from retrospan_evaluator.cli.console import output, print_json, progress
 from retrospan_evaluator.cli.layout import wrap
 

@@ -17,9 +17,9 @@ def wrap(text: str, width: int) -> list[str]:
     Lines of the text stay lines; a word that is too long is cut. An empty text is one empty line.
     """
     return [
-        untrusted.isolate(line, None if line == paragraph else paragraph)
+        line
         for paragraph in untrusted.terminal(text).split("\n")
-        for line in _broken(paragraph, width)
+        for line in untrusted.isolate_lines(paragraph, list(_broken(paragraph, width)))
     ]
 
 

@@ -11,7 +11,7 @@ import typer
 
 from retrospan_evaluator.cli import driving, options
 from retrospan_evaluator.cli.console import output, print_json, progress
-from retrospan_evaluator.cli.reading import reading
+from retrospan_evaluator.cli.reading import refuse_unwritten, typed_span_id, typed_trace_id
 from retrospan_evaluator.cli.replay_page import replay_page
 from retrospan_evaluator.identifiers import Identifiers
 from retrospan_evaluator.replay.arms import Intervention, interventions
@@ -63,16 +63,17 @@ def replay(
 
     The system's generator runs again on the recorded passages; its retriever is never called.
     """
+    wanted = typed_trace_id(trace_id)
     typed = TypedReplay(
         system=system,
         expect=expect,
         gold=driving.typed(gold),
         gold_passages=driving.typed(gold_passage),
-        root=root,
+        root=typed_span_id(root),
         store=tuple(driving.store_option(store)),
     )
     asked = interventions(driving.typed(top_k), driving.typed(token_budget))
-    report = _replayed(trace_id.strip().lower(), typed, asked, repeats, store)
+    report = _replayed(wanted, typed, asked, repeats, store)
     if json:
         print_json(report.to_json())
         return
@@ -91,17 +92,18 @@ def _replayed(
     texts = read_gold_files(typed.gold_passages)
     system = driving.imported(typed.system)
     check_repeats(repeats, deterministic=system.settings.deterministic)
-    with reading(store) as opened:
+    refuse_unwritten(store)
+    now = datetime.now(UTC)
+    # Read through the collector too: to open an embedded store before it starts the engine twice.
+    with driving.collecting(store) as collecting, progress("replaying"):
         subject = subject_of(
-            opened,
+            collecting.store,
             trace_id,
             root_span_id=typed.root,
             expect=typed.expect,
             gold=typed.gold,
             gold_texts=texts,
         )
-    now = datetime.now(UTC)
-    with driving.collecting(store) as collecting, progress("replaying"):
         (found,) = replay_requests(
             [subject],
             asked,

@@ -9,6 +9,7 @@ from rich.text import Text
 from retrospan_evaluator.cli.layout import wrap
 from retrospan_evaluator.replay.report import ArmReport, ReplayReport
 from retrospan_evaluator.replay.verdict import Label, Reason, Strength
+from retrospan_evaluator.wording import counted
 
 MEANINGS: Mapping[Label, str] = {
     Label.RETRIEVAL_MISS: "no passage with the answer was retrieved",
@@ -26,7 +27,7 @@ MEANINGS: Mapping[Label, str] = {
 _REASONS: Mapping[Reason, str] = {
     Reason.NOT_REPLAYABLE: "the stages of the request were not recorded",
     Reason.EVIDENCE_MISSING: "the control or the gold context could not be run",
-    Reason.UNSTABLE_UNDER_CONTROL: "with nothing changed, it does not fail reliably",
+    Reason.UNSTABLE_UNDER_CONTROL: "with nothing changed, it passes {passed} of {n}",
     Reason.FAILS_WITH_GOLD_CONTEXT: "it fails with the gold context as well",
     Reason.INCONCLUSIVE_UNDER_REPEATS: "the gold context neither fails nor recovers reliably",
     Reason.NO_RELEVANCE_LABELS: "nothing says which passage is relevant",
@@ -64,7 +65,7 @@ def replay_page(report: ReplayReport, width: int) -> Iterator[Text]:
     yield from verdict_lines(report, width)
     for arm in (report.control, *report.arms):
         yield Text("")
-        yield from arm_lines(arm, width)
+        yield from arm_lines(arm, report.control, width)
     if report.notes:
         yield Text("")
         for note in report.notes:
@@ -85,8 +86,10 @@ def verdict_lines(report: ReplayReport, width: int) -> Iterator[Text]:
         yield Text("no label", style="bold")
         return
     yield Text(found.label, style="bold")
-    yield from fact("means", MEANINGS[found.label], width)
-    yield from fact("because", f"{_REASONS[found.reason]} ({found.reason})", width)
+    means = unchanged(report) if report.passes_unchanged else MEANINGS[found.label]
+    yield from fact("means", means, width)
+    because = _REASONS[found.reason].format(passed=report.control.passed, n=report.control.n)
+    yield from fact("because", f"{because} ({found.reason})", width)
     if found.strength is not None:
         yield from fact("strength", f"{_STRENGTHS[found.strength]} ({found.strength})", width)
     if found.best_relevant_position is not None:
@@ -95,14 +98,27 @@ def verdict_lines(report: ReplayReport, width: int) -> Iterator[Text]:
         yield from fact("implicates", ", ".join(found.implicated).replace("_", " "), width)
 
 
-def arm_lines(arm: ArmReport, width: int) -> Iterator[Text]:
-    """One arm: how it fared, what the generator was shown, what it answered."""
+def unchanged(report: ReplayReport) -> str:
+    """What it means that a request passes with nothing changed, in half a sentence."""
+    match report.recorded_passed:
+        case True:
+            return "the answer is right, as it was recorded: there is nothing to explain"
+        case False:
+            return (
+                "the recorded answer is wrong, and with nothing changed it is right now: "
+                "the failure does not come back, so no stage can be blamed for it"
+            )
+        case None:
+            return "with nothing changed the answer is right: there is nothing to explain"
+
+
+def arm_lines(arm: ArmReport, control: ArmReport, width: int) -> Iterator[Text]:
+    """One arm: how it fared beside the control, what it was shown, what it answered."""
     name = f"{arm.intervention.name:<{_NAME}}"
     if arm.cannot_answer is not None:
         yield from fact(name, f"cannot be answered: {arm.cannot_answer}", width, indent=_NAME)
         return
-    style = {True: "green", False: "red", None: ""}[arm.recovered]
-    yield Text.assemble((name, "bold"), (_outcome(arm), style))
+    yield Text.assemble((name, "bold"), _outcome(arm, control))
     tokens = "" if arm.prompt_tokens is None else f" ({arm.prompt_tokens} tokens)"
     yield from fact("prompt", (", ".join(arm.prompt) or "empty") + tokens, width)
     if arm.dropped:
@@ -115,6 +131,8 @@ def arm_lines(arm: ArmReport, width: int) -> Iterator[Text]:
         yield from fact("answer", answer + again, width)
     for error in arm.errors:
         yield from fact("raised", error, width)
+    if arm.answer_missing is not None:
+        yield from fact("no answer", arm.answer_missing, width)
 
 
 def fact(label: str, value: str, width: int, indent: int = _INDENT) -> Iterator[Text]:
@@ -125,11 +143,25 @@ def fact(label: str, value: str, width: int, indent: int = _INDENT) -> Iterator[
         yield Text(" " * indent + line)
 
 
-def _outcome(arm: ArmReport) -> str:
+def _outcome(arm: ArmReport, control: ArmReport) -> tuple[str, str]:
+    """How an arm fared, and the colour of that."""
+    if arm.n == 0:
+        nothing = "no answer" if set(arm.answers) <= {None} else "nothing to judge"
+        return f"{nothing} in {counted(len(arm.answers), 'run')}, so it is not measured", "yellow"
     if arm.passed is None:
-        return f"run {arm.n} {'time' if arm.n == 1 else 'times'}"
+        return f"run {counted(arm.n, 'time')}", ""
     passed = f"passed {arm.passed} of {arm.n}"
-    return passed + {True: ", recovers", False: ", does not recover", None: ""}[arm.recovered]
+    if arm.recovered is None:
+        return passed, ""
+    if control.passed == control.n:
+        # Nothing failed, so nothing can be said to recover.
+        same = arm.passed == arm.n
+        return f"{passed}, {'as' if same else 'where'} the control does", "" if same else "red"
+    return (
+        (f"{passed}, recovers", "green")
+        if arm.recovered
+        else (f"{passed}, does not recover", "red")
+    )
 
 
 def _counted(answers: tuple[str | None, ...]) -> Mapping[str, int]:

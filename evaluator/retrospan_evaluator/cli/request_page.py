@@ -24,7 +24,6 @@ _INCOMPLETE = {
 }
 _REPLAY = {
     "full": "can be replayed",
-    "text": "can be replayed without what is missing",
     "ids": "can be replayed only with the texts from the application's own store",
     "none": "cannot be replayed",
 }
@@ -35,16 +34,19 @@ def request_page(
 ) -> Iterator[Text]:
     """The lines of the page, none wider than `width` but for what cannot be shorter."""
     yield Text(f"trace {shorten(request.trace_id, 64)}", style="bold")
-    for facts in (_exchange(request), _circumstances(request)):
-        for label, value in facts:
-            yield from _fact(label, value, width)
-        yield Text("")
+    for label, value in _exchange(request):
+        yield from _fact(label, value, width)
+    yield Text("")
+    for label, value in _circumstances(request):
+        yield from _fact(label, value, width)
     if request.passages:
+        yield Text("")
         yield Text(_summary(request), style="bold")
         yield Text("")
         yield from ladder(request, width, whole_texts=whole_texts)
-        yield Text("")
-    for note in notes(request):
+    for index, note in enumerate(notes(request)):
+        if index == 0:
+            yield Text("")
         yield from _fact("note", note, width)
 
 
@@ -117,8 +119,18 @@ def _circumstances(request: RecordedRequest) -> Iterator[tuple[str, str]]:
     if request.index_version or request.prompt_version:
         prompt = request.prompt_version and f"prompt {request.prompt_version}"
         yield "index", _dotted(request.index_version or "not named", prompt)
-    replay = _REPLAY.get(request.replay_class, "")
-    yield "record", _dotted(f"{request.dialect} spans", replay)
+    yield "record", _dotted(f"{request.dialect} spans", _replay(request))
+
+
+def _replay(request: RecordedRequest) -> str:
+    """What a replay can rest on, naming what the record lacks for one under any setting."""
+    if request.replay_class != "text":
+        return _REPLAY.get(request.replay_class, "")
+    if not request.assembly_recorded:
+        return "can be replayed, but what entered the prompt is not recorded"
+    if request.settings.budget_rule is None:
+        return "can be replayed, but its settings are not recorded in full"
+    return "can be replayed; under a token budget only if the system counts tokens"
 
 
 def _duration(seconds: float) -> str:

@@ -22,7 +22,9 @@ from retrospan_evaluator.runs import CaseResult, RunReport, run_dataset
 from retrospan_evaluator.statistics.rounding import percent, percent_interval
 from retrospan_evaluator.systems import parse_settings, with_settings
 from retrospan_evaluator.testsets.dataset import load_dataset
+from retrospan_evaluator.token_counts import check_budget_can_count
 from retrospan_evaluator.untrusted import Typed, command_line
+from retrospan_evaluator.wording import counted
 
 _SHOWN_FAILURES = 10
 """Failed cases that are listed one by one."""
@@ -53,6 +55,7 @@ def run(
     cases = load_dataset(dataset)
     changes = parse_settings(driving.typed(settings))
     bound = with_settings(driving.imported(system), changes)
+    check_budget_can_count(bound, cases.cases[0].input)
     with (
         driving.collecting(store) as collecting,
         progress("asking", len(cases.cases)) as shown,
@@ -78,19 +81,17 @@ def run(
 def run_page(report: RunReport, system: str, store: str, width: int) -> Iterator[Text]:
     """The metrics with their intervals, the failed cases, and what can be typed next."""
     yield Text(f"run {report.run_id}", style="bold")
-    yield Text(f"{shorten(report.system, 60)}, {len(report.results)} cases of {_name(report)}")
+    yield Text(
+        f"{shorten(report.system, 60)}, {counted(len(report.results), 'case')} of {_name(report)}"
+    )
     yield Text("")
     yield from metric_lines(report.metrics, width)
-    errors = [result for result in report.results if result.error is not None]
-    if errors:
-        yield Text("")
-        yield Text(f"{len(errors)} cases ended with an exception of the system, for instance:")
-        yield Text(f"  {shorten(errors[0].error or '', width - 2)}")
+    yield from unanswered_lines(report, width)
     failed = failed_results(report, ANSWER_CORRECT)
     if not failed:
         return
     yield Text("")
-    yield Text(f"{len(failed)} cases failed {ANSWER_CORRECT}", style="bold")
+    yield Text(f"{counted(len(failed), 'case')} failed {ANSWER_CORRECT}", style="bold")
     shown = [(shorten(r.case.id, 40), r.request.trace_id) for r in failed[:_SHOWN_FAILURES]]
     widest = max(cell_len(case_id) for case_id, _ in shown)
     for case_id, trace_id in shown:
@@ -109,6 +110,21 @@ def run_page(report: RunReport, system: str, store: str, width: int) -> Iterator
             yield Text(f"  {command}", style="cyan")
 
 
+def unanswered_lines(report: RunReport, width: int) -> Iterator[Text]:
+    """Why cases gave no answer: each kind of reason in full, with a case of it to look at."""
+    if not report.unanswered:
+        return
+    cases = len(report.results)
+    unanswered = sum(count.cases for count in report.unanswered)
+    yield Text("")
+    yield Text(f"{unanswered} of {counted(cases, 'case')} gave no answer", style="bold")
+    for count in report.unanswered:
+        others = count.messages - 1
+        more = f" (and {counted(others, 'other message')} of this kind)" if others else ""
+        yield from fact(f"  {counted(count.cases, 'case')}", f"{count.example}{more}", width)
+        yield from fact("", f"for instance {count.case_id}, trace {count.trace_id}", width)
+
+
 def failed_results(report: RunReport, criterion: str) -> list[CaseResult]:
     """The cases that a criterion says no to; those it could not measure are not among them."""
     scores = [(result, result.score(criterion)) for result in report.results]
@@ -120,6 +136,10 @@ def metric_lines(metrics: Sequence[MetricSummary], width: int) -> Iterator[Text]
     widest = max((len(metric.name) for metric in metrics), default=0)
     for metric in metrics:
         yield Text(f"  {pad(metric.name, widest)}  {_figures(metric)}")
+        if metric.n and metric.failed and metric.worst is not None and metric.best is not None:
+            limits = f"between {percent(metric.worst)} and {percent(metric.best)}"
+            unknown = f"{limits} of all {metric.n + metric.failed}: {metric.failed} not measured"
+            yield Text(f"  {' ' * widest}  {unknown}", style="yellow")
     for method in dict.fromkeys(metric.method for metric in metrics if metric.method):
         named = next(metric for metric in metrics if metric.method == method)
         kind = "rates" if named.successes is not None else "means"
@@ -133,11 +153,12 @@ def _figures(metric: MetricSummary) -> str:
     else:
         limits = percent_interval(metric.lower, metric.upper)
         figures = f"{percent(metric.estimate):>8}  {limits:<18}"
-        counted = metric.n if metric.successes is None else f"{metric.successes} of {metric.n}"
-        figures += f"  {counted}" if metric.successes is not None else f"  mean of {counted}"
-    for count, what in ((metric.excluded, "excluded"), (metric.failed, "failed")):
-        if count:
-            figures += f", {count} {what}"
+        rate = metric.successes is not None
+        figures += f"  {metric.successes} of {metric.n}" if rate else f"  mean of {metric.n}"
+        figures += " measured" if metric.failed else ""
+    figures += f", {metric.excluded} excluded" if metric.excluded else ""
+    if metric.failed:
+        figures += f", {metric.failed} of {metric.n + metric.failed} failed"
     return figures
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from retrospan_evaluator.cli import options
 from retrospan_evaluator.cli.console import output, print_json
-from retrospan_evaluator.cli.reading import reading
+from retrospan_evaluator.cli.reading import reading, typed_span_id, typed_trace_id
 from retrospan_evaluator.cli.request_page import request_page
 from retrospan_evaluator.cli.traces import request_lines
 from retrospan_evaluator.traces.document import request_document, roots_document
@@ -37,11 +37,12 @@ def trace(
     json: options.Json = False,
 ) -> None:
     """Show one request and what became of its passages."""
+    wanted, under = typed_trace_id(trace_id), typed_span_id(root)
     with reading(store) as opened:
         try:
-            request = TraceReader(opened).request(trace_id.strip().lower(), root)
+            request = TraceReader(opened).request(wanted, under)
         except SeveralRequests as several:
-            _show_roots(trace_id, several, json)
+            _show_roots(wanted, several, json)
             return
     if json:
         print_json(request_document(request))

@@ -49,7 +49,7 @@ def answer_correct(request: ScoredRequest) -> Score:
     if expected is None:
         return Score.undefined(name, "the case expects no particular answer")
     if request.answer is None:
-        return Score.failed(name, "no answer was recorded")
+        return Score.failed(name, request.answer_missing)
     return Score.verdict(name, contains(request.answer, expected))
 
 
@@ -57,7 +57,7 @@ def citations_valid(request: ScoredRequest) -> Score:
     """Whether every citation points at a passage that stood in the prompt."""
     name = "citations_valid"
     if request.answer is None:
-        return Score.failed(name, "no answer was recorded")
+        return Score.failed(name, request.answer_missing)
     if not request.citations:
         return Score.undefined(name, "the answer carries no citation")
     dangling = ", ".join(request.dangling_citations)

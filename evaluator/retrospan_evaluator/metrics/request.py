@@ -25,6 +25,8 @@ class ScoredRequest:
     """All recorded candidates in position order, whatever became of them; never re-sorted."""
     answer: str | None = None
     """None when no answer was recorded, which is not an empty answer."""
+    answer_missing: str = "no answer was recorded"
+    """Why there is none, as far as it is known."""
     citations: int = 0
     """How many citations the answer carries, dangling ones included."""
     dangling_citations: tuple[str, ...] = ()

@@ -32,6 +32,10 @@ class MetricSummary:
     method: str
     """The interval's name; empty when there is none."""
     assumption: str
+    worst: float | None = None
+    """The estimate if every failed one had scored 0; the estimate itself where none failed."""
+    best: float | None = None
+    """The same if every failed one had scored 1."""
 
 
 def summarise(
@@ -66,7 +70,15 @@ def _summary(metric: Metric, scores: Sequence[Score], level: float) -> MetricSum
         level=level,
         method=interval.method if interval else "",
         assumption=interval.assumption if interval else "",
+        worst=_if_failed_scored(0, values, failed),
+        best=_if_failed_scored(1, values, failed),
     )
+
+
+def _if_failed_scored(score: int, values: Sequence[float], failed: int) -> float | None:
+    """The estimate over measured and failed cases, the failed ones given a score."""
+    applied = len(values) + failed
+    return (sum(values) + score * failed) / applied if applied else None
 
 
 def _interval(values: Sequence[float], *, rate: bool, failed: int, level: float) -> Interval | None:

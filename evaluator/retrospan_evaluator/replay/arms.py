@@ -9,6 +9,7 @@ from typing import Literal, cast
 from retrospan import BudgetRule, DroppedReason, Passage, SystemSettings, assemble
 from retrospan_evaluator.errors import UsageError
 from retrospan_evaluator.traces.request import RecordedPassage, RecordedRequest
+from retrospan_evaluator.wording import counted
 
 InterventionKind = Literal["control", "gold-context", "top-k", "token-budget"]
 
@@ -60,8 +61,9 @@ class Arm:
         if self.token_budget is not None and uncounted:
             if not settings.has_token_counter:
                 return (
-                    f"{len(uncounted)} of the passages have no recorded token count, "
-                    "so what a budget admits is unknown"
+                    f"{counted(len(uncounted), 'passage has', 'passages have')} no recorded token "
+                    "count, so what a budget admits is unknown: set Passage.tokens, or give the "
+                    "system a count_tokens method"
                 )
             if uncounted & self.unknown_texts:
                 return "the texts that would have to be counted are not stored"
@@ -70,8 +72,18 @@ class Arm:
             shown = self._admitted()
         without_text = len(shown & self.unknown_texts)
         if without_text:
-            return f"of the passages it shows, {without_text} are stored without text"
+            what = counted(without_text, "passage it shows is", "passages it shows are")
+            return f"{what} stored without text"
         return None
+
+    @property
+    def prompt(self) -> tuple[str, ...] | None:
+        """Ids of the passages that will enter the prompt; None where a count is unknown."""
+        considered = self.passages if self.top_k is None else self.passages[: self.top_k]
+        if self.token_budget is not None and any(p.tokens is None for p in considered):
+            return None
+        admitted = self._admitted()
+        return tuple(p.id for place, p in enumerate(self.passages, 1) if place in admitted)
 
     def _admitted(self) -> set[int]:
         """Positions that enter the prompt; every count must be known."""

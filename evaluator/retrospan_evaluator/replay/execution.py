@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -22,6 +22,7 @@ from retrospan_evaluator.replay.gold import Gold
 from retrospan_evaluator.replay.judge import Judge
 from retrospan_evaluator.traces.request import RecordedRequest
 from retrospan_evaluator.traffic import Made, PlannedRequest, Traffic
+from retrospan_evaluator.unanswered import answer_not_found
 
 REPEATS = 5
 """Runs of each arm where one run does not decide: the fewest that can show an arm failing."""
@@ -46,6 +47,10 @@ class ArmRun:
     cannot_answer: str | None = None
     errors: tuple[str, ...] = ()
     """What the system raised, once each."""
+    unanswered: frozenset[str] = frozenset()
+    """Traces of requests that ended without an exception, and without an answer."""
+    answer_missing: str | None = None
+    """Why those gave none."""
 
     def followed_by(self, more: ArmRun) -> ArmRun:
         """Both parts of an arm that was run in two goes."""
@@ -53,6 +58,8 @@ class ArmRun:
             self,
             planned=(*self.planned, *more.planned),
             errors=tuple(dict.fromkeys((*self.errors, *more.errors))),
+            unanswered=self.unanswered | more.unanswered,
+            answer_missing=self.answer_missing or more.answer_missing,
         )
 
 
@@ -72,6 +79,17 @@ class ReplayRun:
     def trace_ids(self) -> list[str]:
         """The traces of all arms."""
         return [planned.trace_id for arm in (self.control, *self.arms) for planned in arm.planned]
+
+    def answered(self, stored: Mapping[str, RecordedRequest]) -> Mapping[str, RecordedRequest]:
+        """The requests of the arms, without an answer where they gave none.
+
+        The store keeps one empty text for an empty answer and for none.
+        """
+        unanswered = {trace for arm in (self.control, *self.arms) for trace in arm.unanswered}
+        return {
+            trace: replace(stored[trace], answer=None) if trace in unanswered else stored[trace]
+            for trace in self.trace_ids
+        }
 
 
 class Replayer:
@@ -148,7 +166,9 @@ class Replayer:
         return _Plan(
             arms=tuple(arms),
             single_run_decides=same and repeats == 1,
-            differs_though_deterministic=declared and not same and repeats > 0,
+            differs_though_deterministic=(
+                declared and not same and repeats > 0 and answers != [None]
+            ),
         )
 
     def _plan(self, begun: _Begun, intervention: Intervention, repeats: range) -> _PlannedArm:
@@ -187,7 +207,18 @@ class Replayer:
         )
         made = tuple(self._sent.make(request, call) for request in planned.run.planned)
         errors = [f"{type(m.error).__name__}: {m.error}" for m in made if m.error is not None]
-        return _MadeArm(replace(planned.run, errors=tuple(dict.fromkeys(errors))), made)
+        silent = {
+            request.trace_id: answer_not_found(m.outcome, self._system.settings)
+            for request, m in zip(planned.run.planned, made, strict=True)
+            if m.outcome is not None and m.outcome.answer is None
+        }
+        run = replace(
+            planned.run,
+            errors=tuple(dict.fromkeys(errors)),
+            unanswered=frozenset(silent),
+            answer_missing=next(iter(silent.values()), None),
+        )
+        return _MadeArm(run, made)
 
 
 def check_repeats(repeats: int | None, *, deterministic: bool) -> None:

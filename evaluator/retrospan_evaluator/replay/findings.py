@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from retrospan import SystemSettings
 from retrospan_evaluator.metrics.relevance import judge_ranking
-from retrospan_evaluator.replay.execution import ArmRun, ReplayRun
+from retrospan_evaluator.replay.execution import ArmRun, ReplayRun, Subject
 from retrospan_evaluator.replay.judge import Judge
 from retrospan_evaluator.replay.report import ArmReport, DroppedPassage, ReplayReport
 from retrospan_evaluator.replay.verdict import (
@@ -36,6 +36,7 @@ def report_of(
         system: the settings of the system that was replayed with.
     """
     subject = run.subject
+    stored = run.answered(stored)
     control = _arm_report(run.control, stored, subject.judge)
     arms = tuple(_arm_report(arm, stored, subject.judge) for arm in run.arms)
     judged = _runs(control) if subject.judge and _same_prompt(control, subject.request) else None
@@ -50,6 +51,8 @@ def report_of(
         system=system.name,
         criterion=None if subject.judge is None else subject.judge.criterion,
         expected=None if subject.judge is None else subject.judge.case.expected_answer,
+        recorded_passed=_recorded_passed(subject),
+        passes_unchanged=judged is not None and judged.passed == judged.n,
         verdict=found,
         best_relevant_position=position,
         control=control,
@@ -84,7 +87,15 @@ def _arm_report(
         passed=None if judge is None else sum(measured),
         n=len(measured) if judge is not None else sum(r.answer is not None for r in requests),
         errors=arm.errors,
+        answer_missing=arm.answer_missing,
     )
+
+
+def _recorded_passed(subject: Subject) -> bool | None:
+    """Whether the recorded answer passes; an empty text may be no answer, and says nothing."""
+    if subject.judge is None or not subject.request.answer:
+        return None
+    return subject.judge.passed(subject.request)
 
 
 def _same_prompt(control: ArmReport, request: RecordedRequest) -> bool:

@@ -49,7 +49,10 @@ def judge_of(
         )
     if expect is not None:
         if not expect.strip():
-            raise UsageError("--expect expects a text that a right answer contains, got none")
+            raise UsageError(
+                f"--expect expects a text that a right answer contains, got {expect!r}: "
+                'write for instance --expect "14 days"'
+            )
         known = case if case is not None else Case(id="", input=None)
         return Judge(criterion=ANSWER_CORRECT, case=replace(known, expected_answer=expect))
     if case is None or (criterion == ANSWER_CORRECT and case.expected_answer is None):

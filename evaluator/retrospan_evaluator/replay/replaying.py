@@ -52,7 +52,7 @@ def replay_requests(
             row
             for run in runs
             for arm in (run.control, *run.arms)
-            for row in _rows(run, arm, stored, now)
+            for row in _rows(run, arm, run.answered(stored), now)
         ],
     )
     return tuple(report_of(run, stored, system.settings) for run in runs)

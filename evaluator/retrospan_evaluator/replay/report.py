@@ -43,6 +43,8 @@ class ArmReport:
     """Why the arm was not run."""
     errors: tuple[str, ...] = ()
     """What the system raised, once each."""
+    answer_missing: str | None = None
+    """Why a repeat that ended without an exception gave no answer."""
 
     def with_recovered(self, recovered: bool) -> ArmReport:
         """The same arm, compared with its control."""
@@ -61,6 +63,7 @@ class ArmReport:
             "answers": list(self.answers),
             "cannot_answer": self.cannot_answer,
             "errors": list(self.errors),
+            "answer_missing": self.answer_missing,
         }
 
 
@@ -87,6 +90,10 @@ class ReplayReport:
     criterion: str | None
     """What judged the answers: a criterion's name; None where nothing did."""
     expected: str | None
+    recorded_passed: bool | None
+    """Whether the recorded answer passes; None where nothing judges, or none was recorded."""
+    passes_unchanged: bool = False
+    """Whether the control, shown the recorded prompt, passes every time: nothing to explain."""
     verdict: Verdict | None
     """None where nothing says what a right answer is: the arms are shown without a label."""
     best_relevant_position: int | None
@@ -109,6 +116,8 @@ class ReplayReport:
             "reason": verdict.reason if verdict else None,
             "strength": verdict.strength if verdict else None,
             "best_relevant_position": self.best_relevant_position,
+            "recorded_passed": self.recorded_passed,
+            "passes_unchanged": self.passes_unchanged,
             "control": self.control.to_json(),
             "arms": [arm.to_json() for arm in self.arms],
             "implicated": list(verdict.implicated) if verdict else [],

@@ -142,7 +142,8 @@ def shown_failing(runs: Runs, *, single_run_decides: bool) -> bool:
 def recovers(runs: Runs, control: Runs, *, single_run_decides: bool) -> bool:
     """Whether an arm does better than the control: not shown failing, and Fisher's p < 0.05."""
     if runs.n == 1 and single_run_decides:
-        return runs.passed == 1
+        # Where the control passes as well there was nothing to recover from.
+        return runs.passed == 1 and control.passed == 0
     if shown_failing(runs, single_run_decides=single_run_decides):
         return False
     p = fisher_greater(

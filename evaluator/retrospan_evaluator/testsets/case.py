@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic_core import PydanticCustomError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,9 @@ def _gold_json(entry: GoldPassage) -> dict[str, JsonValue]:
     return {key: value for key, value in values.items() if value is not None}
 
 
+TWO_NAMES = "two_names"
+"""The type of pydantic's error where one field is given under both of its names."""
+
 Id = Annotated[str, Field(min_length=1)]
 
 
@@ -118,6 +122,15 @@ class _Place(_Strict):
         default=None, validation_alias=AliasChoices("document_id", "doc_id")
     )
     chunk_id: Id | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_one_document(cls, entry: object) -> object:
+        if isinstance(entry, dict) and "document_id" in entry and "doc_id" in entry:
+            raise PydanticCustomError(
+                TWO_NAMES, "document_id and doc_id are two names of one field, and both are given"
+            )
+        return entry
 
     @model_validator(mode="after")
     def _names_something(self) -> _Place:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from retrospan_evaluator.errors import MalformedCase, UsageError
-from retrospan_evaluator.testsets.case import Case
+from retrospan_evaluator.testsets.case import TWO_NAMES, Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +141,22 @@ def _field(detail: ErrorDetails) -> str:
     return field.removeprefix(".")
 
 
+_MISSING: Mapping[int | str, str] = {
+    "id": "every case needs an id and an input",
+    "input": "every case needs an id and an input",
+    "text": "a gold passage is what the generator will be shown: write its text, "
+    "or name the passage under expected.relevant instead",
+}
+"""What to do about each field that has to be there."""
+
+
 def _explained(detail: ErrorDetails) -> tuple[str, str]:
     """What is wrong and what to do, from one of pydantic's errors."""
     match detail["type"]:
         case "missing":
-            return "it is missing", "every case needs an id and an input"
+            return "it is missing", _MISSING[detail["loc"][-1]]
+        case kind if kind == TWO_NAMES:
+            return detail["msg"], "keep one of them"
         case "extra_forbidden":
             return (
                 "no such field is known",

@@ -126,7 +126,7 @@ def test_a_trace_of_several_requests_lists_their_roots(
     assert chosen["answer"] == "two"
 
 
-@pytest.mark.parametrize("trace_id", ["0" * 32, "not-an-id", "a\x1b[2J"])
+@pytest.mark.parametrize("trace_id", ["0" * 32, "a" * 32])
 def test_an_unknown_trace_is_one_sentence_and_exit_1(
     trace: Trace, record: Record, trace_id: str
 ) -> None:

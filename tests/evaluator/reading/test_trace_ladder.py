@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -58,8 +59,50 @@ pos  passage   score  tokens  total  in the prompt?
   3  kb-03         ?      12     66  dropped: below top-k
      Invoices are sent on the first day of each month.
   4  kb-ar    0.2500       ?      ?  dropped: below top-k
-     \u2068كم يوماً لاسترداد المبلغ؟ أربعة عشر يوماً.\u2069
+     \u2068كم يوماً لاسترداد المبلغ؟ أربعة عشر يوماً.\u2069\
 """)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "can be replayed; under a token budget only if the system counts tokens"),
+        ({"budget_rule": ""}, "can be replayed, but its settings are not recorded in full"),
+        (
+            {"budget_rule": "", "passage_prompt_position": (None,) * 4},
+            "can be replayed, but what entered the prompt is not recorded",
+        ),
+    ],
+)
+def test_what_a_replay_will_lack_is_named(
+    recorded: Recorded, changes: dict[str, object], words: str
+) -> None:
+    page = [line.plain for line in request_page(recorded(replay_class="text", **changes), 120)]
+    assert f"record    retrospan spans · {words}" in page
+
+
+@pytest.mark.parametrize("changes", [{}, {"count": 0}, {"dangling_citations": ("kb-99",)}])
+def test_a_page_ends_with_its_last_words_and_has_no_two_blank_lines(
+    recorded: Recorded, changes: dict[str, object]
+) -> None:
+    page = "\n".join(line.plain for line in request_page(recorded(**changes), 80))
+    assert page == page.strip() and "\n\n\n" not in page
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["word ", "x", "line\n", "كلمة ", "文", "e\u0301 "],
+    ids=["en", "x", "l", "ar", "zh", "e"],
+)
+def test_a_long_text_takes_as_long_as_its_length_asks_for(word: str) -> None:
+    def seconds(times: int) -> float:
+        started = time.process_time()
+        wrap(word * times, 75)
+        return time.process_time() - started
+
+    wrap(word * 1000, 75)
+    # Eight times as long; were each line to look at the whole of it, it would take sixty times.
+    assert seconds(80_000) < 24 * max(seconds(10_000), 0.005)
 
 
 def test_a_budget_that_cuts_after_top_k_is_drawn_where_it_would_cut(recorded: Recorded) -> None:

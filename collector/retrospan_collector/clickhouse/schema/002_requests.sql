@@ -93,7 +93,9 @@ TTL toDate(
     if(Timestamp >= '2000-01-01 00:00:00' AND Timestamp < '2100-01-01 00:00:00', Timestamp, AssembledAt),
     'UTC'
 ) + INTERVAL 400 DAY
-SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1;
+-- A week that is over is merged into one part, so that a look-up opens one and not forty.
+SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1,
+    min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1;
 
 -- Each text once, under the hash of text and metadata that `requests` holds. LastSeen is the
 -- version and the clock of its retention: a text that is retrieved again starts anew.
@@ -107,7 +109,8 @@ CREATE TABLE IF NOT EXISTS passage_texts
 ENGINE = ReplacingMergeTree(LastSeen)
 ORDER BY Hash
 TTL LastSeen + INTERVAL 400 DAY
-SETTINGS index_granularity = 1024;
+-- Texts are wide and wanted one by one: a granule is unpacked whole for each.
+SETTINGS index_granularity = 128;
 
 -- The assembler's memory: from how many spans a trace was assembled, the last arrival it used,
 -- and the keys its rows stand under, so that a late root can take back the rows it replaces.
