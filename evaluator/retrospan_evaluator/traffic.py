@@ -36,9 +36,10 @@ SPANS_PER_EXPORT = 128
 ASSEMBLED_WITHIN_S = 60.0
 """How long the requests may take from the last span sent to the last row assembled."""
 
-_FIRST_LOOK_S = 0.05
+_SHORTEST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 0.5
-"""Between two looks at the store, which read whole requests: more seldom the longer it takes."""
+_WAITS_PER_LOOK = 9
+"""So many times the last look lasts the wait for the next: a tenth of the time is spent looking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +141,9 @@ class Traffic:
         """Send what is left and return the requests as the store has them."""
         self._outbox.send()
         deadline = time.monotonic() + within_s
-        wait_s = _FIRST_LOOK_S
         found: dict[str, RecordedRequest] = {}
         while True:
+            looked_at = time.monotonic()
             missing = [trace_id for trace_id in trace_ids if trace_id not in found]
             found.update(reader.requests(missing))
             if len(found) == len(set(trace_ids)):
@@ -153,8 +154,8 @@ class Traffic:
                     f"sent but not assembled within {within_s:g} s: "
                     "ask `retrospan doctor` whether the store's owner is working"
                 )
-            time.sleep(wait_s)
-            wait_s = min(1.5 * wait_s, _LONGEST_WAIT_S)
+            wait_s = _WAITS_PER_LOOK * (time.monotonic() - looked_at)
+            time.sleep(min(max(wait_s, _SHORTEST_WAIT_S), _LONGEST_WAIT_S))
 
     def close(self) -> None:
         """Give the connection back; what was not sent is dropped."""
