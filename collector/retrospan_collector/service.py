@@ -42,6 +42,9 @@ _KNOCK_S = 10.0
 _OWNER_RETURNS_S = 20.0
 """How long a command waits for an owner that is being started again."""
 
+_STARTS_WITHIN_S = 180.0
+"""A service that is not ready by then never will be; a large store opens in seconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
@@ -208,19 +211,24 @@ def _is_shared(child: ChildProcess) -> bool:
 
 
 def _announced(child: ChildProcess) -> Endpoints:
-    """Read a starting service's lines up to `ready`."""
+    """Read a starting service's lines up to `ready`; one that never says so is killed."""
     lines: dict[str, str] = {}
     assert child.process.stdout is not None
-    for line in child.process.stdout:
-        name, _, address = line.strip().partition(": ")
-        if name == READY:
-            child.release()
-            return Endpoints(
-                otlp_grpc=lines["otlp-grpc"],
-                otlp_http=lines["otlp-http"],
-                clickhouse=lines["clickhouse"],
-            )
-        lines[name] = address
+    overdue = threading.Timer(_STARTS_WITHIN_S, child.process.kill)
+    overdue.start()
+    try:
+        for line in child.process.stdout:
+            name, _, address = line.strip().partition(": ")
+            if name == READY:
+                child.release()
+                return Endpoints(
+                    otlp_grpc=lines["otlp-grpc"],
+                    otlp_http=lines["otlp-http"],
+                    clickhouse=lines["clickhouse"],
+                )
+            lines[name] = address
+    finally:
+        overdue.cancel()
     raise StoreError(child.failure())
 
 
