@@ -14,6 +14,7 @@ import pytest
 from retrospan_collector.clickhouse.connection import Store, open_store
 from retrospan_collector.clickhouse.migrations import migrate, migrations, split_statements
 from retrospan_collector.errors import (
+    FolderUnusable,
     InvalidStoreUrl,
     SchemaTooNew,
     StatementFailed,
@@ -163,7 +164,9 @@ def test_a_clickhouse_that_is_down_is_one_sentence(unused_port: int) -> None:
 
 def test_a_directory_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreUnreachable, match="choose another with --store"):
+    with pytest.raises(
+        FolderUnusable, match="file/data and could not use it: Not a directory .*--store"
+    ):
         open_store(f"embedded:{tmp_path / 'file' / 'data'}")
 
 
